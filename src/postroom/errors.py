@@ -1,0 +1,241 @@
+"""Every error a user can meet: one class each, whose docstring is the sentence the person reads.
+
+Braces in a docstring are filled from the error's data, which stays readable as attributes of `data`.
+"""
+
+import inspect
+from typing import Any, ClassVar
+
+
+class PostroomError(Exception):
+    """Something went wrong in the post room."""
+
+    code: ClassVar[str] = "POSTROOM_ERROR"
+    http_status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, **data: Any) -> None:
+        self.data = data
+        super().__init__(self._sentence(data))
+
+    @classmethod
+    def _sentence(cls, data: dict[str, Any]) -> str:
+        template = " ".join(inspect.cleandoc(cls.__doc__ or cls.__name__).split())
+        return template.format(**data)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.data)
+
+
+def _rebuild(kind: type[PostroomError], data: dict[str, Any]) -> PostroomError:
+    return kind(**data)
+
+
+class NotFound(PostroomError):
+    """There is no such thing in the post room."""
+
+    code = "NOT_FOUND"
+    http_status = 404
+    exit_code = 4
+
+
+class ScopeNotFound(NotFound):
+    """There is no scope "{scope}". Create it first, or check the spelling."""
+
+    code = "SCOPE_NOT_FOUND"
+
+
+class QueueNotFound(NotFound):
+    """There is no queue "{queue}". Create it first, or check the spelling."""
+
+    code = "QUEUE_NOT_FOUND"
+
+
+class MessageNotFound(NotFound):
+    """There is no message with the id "{message_id}"."""
+
+    code = "MESSAGE_NOT_FOUND"
+
+
+class SubscriptionNotFound(NotFound):
+    """The queue "{queue}" has no subscription "{subscription}". Subscribe first."""
+
+    code = "SUBSCRIPTION_NOT_FOUND"
+
+
+class SchemaNotFound(NotFound):
+    """The scope "{scope}" has no schema "{name}" in version {version}. Register it first."""
+
+    code = "SCHEMA_NOT_FOUND"
+
+
+class Invalid(PostroomError):
+    """The request is not valid."""
+
+    code = "VALIDATION_ERROR"
+    http_status = 422
+    exit_code = 2
+
+
+class InvalidField(Invalid):
+    """{field}: {problem}."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(field=field, problem=problem)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InvalidField, (self.data["field"], self.data["problem"])
+
+
+class BodyTooLarge(Invalid):
+    """The {what} has {size} bytes; at most {limit} are allowed. Store large data elsewhere and send a link."""
+
+    code = "BODY_TOO_LARGE"
+    http_status = 413
+
+
+class SchemaViolation(Invalid):
+    """The body does not match the schema "{schema}": {problems}."""
+
+    code = "SCHEMA_VIOLATION"
+
+
+class Conflict(PostroomError):
+    """The request does not fit the present state."""
+
+    code = "CONFLICT"
+    http_status = 409
+    exit_code = 5
+
+
+class SlugTaken(Conflict):
+    """The {kind} "{slug}" exists already."""
+
+    code = "SLUG_CONFLICT"
+
+
+class SchemaTaken(Conflict):
+    """Version {version} of the schema "{name}" exists already, and a published version never changes."""
+
+    code = "SCHEMA_CONFLICT"
+
+
+class ScopeClosed(Conflict):
+    """The scope "{scope}" is {state} and takes no new messages. Resume or unarchive it first."""
+
+    code = "SCOPE_PAUSED"
+
+
+class QueueClosed(Conflict):
+    """The queue "{queue}" is {state} and takes no new messages. Resume or unarchive it first."""
+
+    code = "QUEUE_PAUSED"
+
+
+class QueueFull(Conflict):
+    """The queue "{queue}" holds {depth} of at most {limit} messages. Let consumers catch up, or raise max_depth."""
+
+    code = "QUEUE_FULL"
+    http_status = 429
+
+
+class IdempotencyConflict(Conflict):
+    """The idempotency key "{key}" was used for another body in message {message_id}. Use a new key."""
+
+    code = "IDEMPOTENCY_CONFLICT"
+
+
+class ClaimLost(Conflict):
+    """The claim on message {message_id} is no longer yours: the message is {state}. Drop this work."""
+
+    code = "CLAIM_LOST"
+
+
+class WrongState(Conflict):
+    """Message {message_id} is {state}, so it cannot be {verb}."""
+
+    code = "INVALID_STATE"
+
+
+class WrongPlaceState(Conflict):
+    """The {kind} "{slug}" is {state}, so it cannot be changed to {wanted}."""
+
+    code = "INVALID_STATE"
+
+
+class SystemQueue(Conflict):
+    """The queue "{queue}" belongs to the system and cannot be {verb}."""
+
+    code = "SYSTEM_QUEUE"
+
+
+class NotEmpty(Conflict):
+    """The {kind} "{slug}" still holds {count} open messages. Drain or cancel them first."""
+
+    code = "NOT_EMPTY"
+
+
+class StoreError(PostroomError):
+    """The store cannot be used."""
+
+    code = "STORE_ERROR"
+    http_status = 503
+    exit_code = 6
+
+
+class StoreInUse(StoreError):
+    """The store {path} is owned by another process (pid {pid}). Stop it, or talk to it over HTTP."""
+
+    code = "STORE_IN_USE"
+
+
+class StoreTooNew(StoreError):
+    """The store {path} has schema version {found}; this program knows up to {known}. Upgrade Postroom."""
+
+    code = "STORE_TOO_NEW"
+
+
+class StoreReadOnly(StoreError):
+    """The store {path} cannot be written: {reason}. Check the permissions of the file and its folder."""
+
+    code = "STORE_READ_ONLY"
+
+
+class StoreFull(StoreError):
+    """The disk of {path} is full; nothing was written. Free some space and try again."""
+
+    code = "STORE_FULL"
+    http_status = 507
+
+
+class StoreCorrupt(StoreError):
+    """The store {path} is damaged: {problem}. Restore the newest backup."""
+
+    code = "STORE_CORRUPT"
+
+
+class StoreFailed(StoreError):
+    """The store {path} failed: {reason}. Nothing of this request was accepted."""
+
+    code = "STORE_FAILED"
+
+
+class StoreClosed(StoreError):
+    """The store is closed. Open it again before you use it."""
+
+    code = "STORE_CLOSED"
+
+
+class UnknownStore(StoreError):
+    """The store address "{url}" is not known. Use sqlite:///path/to/file.db or memory://."""
+
+    code = "STORE_UNKNOWN"
+    http_status = 500
+    exit_code = 2
+
+
+class LedgerBroken(StoreError):
+    """The ledger is broken at event {seq}: {problem}."""
+
+    code = "LEDGER_BROKEN"
+    exit_code = 7

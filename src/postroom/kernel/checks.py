@@ -1,0 +1,207 @@
+"""What is accepted: every field of a request, checked before anything is written."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from postroom.errors import BodyTooLarge, InvalidField
+from postroom.kernel import jsontext
+from postroom.kernel.limits import Limits
+from postroom.kernel.model import NewMessage, QueueSettings
+from postroom.kernel.ordering import TIER_RANK
+
+SCOPE_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+QUEUE_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]*(?:[./][a-z0-9][a-z0-9_-]*)*")
+QUEUE_SLUG_CHARS = 127
+DEFAULT_SCOPE = "default"
+
+JSON = "application/json"
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """`scope/queue`; a path without a slash is a queue of the default scope."""
+    if not isinstance(path, str) or not path:
+        raise InvalidField("queue", "must be a text like scope/queue")
+    scope, slash, queue = path.partition("/")
+    return (scope, queue) if slash else (DEFAULT_SCOPE, scope)
+
+
+def check_scope_slug(slug: str) -> None:
+    if not isinstance(slug, str) or not SCOPE_SLUG.fullmatch(slug):
+        raise InvalidField("scope", f"{slug!r} is not a name of small letters, digits, - and _ (63 at most)")
+
+
+def check_queue_slug(slug: str) -> None:
+    if not isinstance(slug, str) or len(slug) > QUEUE_SLUG_CHARS or not QUEUE_SLUG.fullmatch(slug):
+        raise InvalidField(
+            "queue",
+            f"{slug!r} is not a name of small letters, digits, - and _, with / or . between parts "
+            f"({QUEUE_SLUG_CHARS} at most)",
+        )
+
+
+def check_name(field: str, name: str, limits: Limits) -> None:
+    if not isinstance(name, str) or not name.strip() or len(name) > limits.text_chars:
+        raise InvalidField(field, f"must be a text of 1 to {limits.text_chars} characters")
+
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "visibility_timeout_s": (0.001, 24 * 3600),
+    "max_retries": (0, 100),
+    "backoff_base_s": (0, 24 * 3600),
+    "backoff_cap_s": (0, 7 * 24 * 3600),
+    "concurrency": (1, 1_000_000),
+    "max_depth": (0, 10**12),
+    "default_ttl_s": (0.001, 366 * 24 * 3600),
+    "retention_s": (0, 100 * 366 * 24 * 3600),
+}
+
+
+def queue_settings(changes: dict[str, Any], base: QueueSettings | None = None) -> QueueSettings:
+    """The settings with these changes, or an error that names the field."""
+    values = msgspec.structs.asdict(base) if base is not None else {}
+    for field, value in changes.items():
+        if field not in QueueSettings.__struct_fields__:
+            known = ", ".join(QueueSettings.__struct_fields__)
+            raise InvalidField(field, f"is not a setting of a queue; known are {known}")
+        values[field] = value
+    try:
+        settings = msgspec.convert(values, QueueSettings)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).rpartition(" - at ")
+        field = place.strip("`$.") if problem else "settings"
+        raise InvalidField(field, (problem or str(error)).lower()) from None
+    for field, (low, high) in _RANGES.items():
+        value = getattr(settings, field)
+        if value is not None and not low <= value <= high:
+            raise InvalidField(field, f"is {value}, must be between {low} and {high}")
+    return settings
+
+
+def check_text(field: str, value: Any, limits: Limits) -> None:
+    if value is not None and (not isinstance(value, str) or len(value) > limits.text_chars):
+        raise InvalidField(field, f"must be a text of at most {limits.text_chars} characters")
+
+
+_TEXTS = (
+    "message_type",
+    "content_type",
+    "idempotency_key",
+    "correlation_id",
+    "causation_id",
+    "parent_id",
+    "source_type",
+    "source_id",
+    "channel",
+    "sender",
+    "sender_id",
+    "agent",
+    "from_agent",
+)
+_DEFAULTS = {name: getattr(NewMessage(), name) for name in NewMessage.__struct_fields__}
+
+
+def check_message(message: NewMessage, now: int, limits: Limits) -> None:
+    """Everything but the body, which `body_bytes` checks while it encodes it."""
+    for field in _TEXTS:
+        value = getattr(message, field)
+        if value is not _DEFAULTS[field]:
+            check_text(field, value, limits)
+    if not message.message_type:
+        raise InvalidField("message_type", "must not be empty")
+    if message.idempotency_key == "":
+        raise InvalidField("idempotency_key", "must not be empty")
+    check_priority(message.priority_tier, message.priority_score)
+    if message.ttl_s is not None and not (_number(message.ttl_s) and 0 < message.ttl_s <= 366 * 24 * 3600):
+        raise InvalidField("ttl_s", f"is {message.ttl_s!r}, must be above 0 and at most 366 days of seconds")
+    if message.deadline is not None:
+        check_moment("deadline", message.deadline)
+        if message.deadline <= now:
+            raise InvalidField("deadline", "lies in the past")
+    if message.delay_until is not None:
+        check_moment("delay_until", message.delay_until)
+    if not isinstance(message.hop, int) or not 0 <= message.hop <= limits.hops:
+        raise InvalidField("hop", f"is {message.hop!r}, must be between 0 and {limits.hops}")
+    if message.labels:
+        check_labels(message.labels, limits)
+    if message.files is not None and (
+        not isinstance(message.files, list)
+        or len(message.files) > limits.files
+        or not all(isinstance(name, str) for name in message.files)
+    ):
+        raise InvalidField("files", f"must be a list of at most {limits.files} paths")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def check_moment(field: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**56:
+        raise InvalidField(field, f"is {value!r}, must be a time in microseconds since 1970")
+
+
+def check_priority(tier: str, score: int) -> None:
+    if tier not in TIER_RANK:
+        raise InvalidField("priority_tier", f"is {tier!r}, must be one of {', '.join(TIER_RANK)}")
+    if not isinstance(score, int) or isinstance(score, bool) or not 0 <= score <= 1000:
+        raise InvalidField("priority_score", f"is {score!r}, must be a whole number from 0 to 1000")
+
+
+def check_labels(labels: dict[str, Any], limits: Limits) -> None:
+    if not isinstance(labels, dict):
+        raise InvalidField("labels", "must be a map of names to values")
+    if len(labels) > limits.labels:
+        raise InvalidField("labels", f"has {len(labels)} entries, at most {limits.labels} are allowed")
+    for name, value in labels.items():
+        if not isinstance(name, str) or not 0 < len(name) <= limits.label_key_chars:
+            raise InvalidField(
+                "labels", f"name {name!r} is not 1 to {limits.label_key_chars} characters long"
+            )
+        if not isinstance(value, str | int | float | bool | None):
+            raise InvalidField(f"labels.{name}", "must be a text, a number, true, false or null")
+        if isinstance(value, str) and len(value) > limits.label_value_chars:
+            raise InvalidField(f"labels.{name}", f"is longer than {limits.label_value_chars} characters")
+
+
+def body_bytes(message: NewMessage, limits: Limits) -> bytes | None:
+    body = message.body
+    if message.content_type == JSON:
+        data = jsontext.encode_strict(body, "body")
+    elif body is None:
+        return None
+    elif isinstance(body, bytes | bytearray):
+        data = bytes(body)
+    elif isinstance(body, str):
+        data = body.encode("utf-8", "strict") if body.isascii() else _utf8(body)
+    else:
+        raise InvalidField("body", f"of type {message.content_type} must be text or bytes")
+    if len(data) > limits.body_bytes:
+        raise BodyTooLarge(what="body", size=len(data), limit=limits.body_bytes)
+    return data
+
+
+def _utf8(body: str) -> bytes:
+    try:
+        return body.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidField("body", f"is not valid text ({error.reason})") from None
+
+
+def small_json(field: str, value: dict[str, Any] | list[Any] | None, limit: int) -> str | None:
+    if not value:
+        return None
+    if not isinstance(value, dict | list):
+        raise InvalidField(field, "must be a JSON object")
+    data = jsontext.encode_strict(value, field)
+    if len(data) > limit:
+        raise BodyTooLarge(what=field, size=len(data), limit=limit)
+    return data.decode()
+
+
+def reason_text(reason: Any, limits: Limits) -> str:
+    """A failure's reason is never refused, only cut: the failure itself must be recorded."""
+    text = str(reason)
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= limits.reason_chars else text[: limits.reason_chars - 1] + "…"

@@ -1,0 +1,210 @@
+"""Everything that can be asked of the kernel, as data. A `Unit` asks several things that commit together."""
+
+from typing import Any
+
+import msgspec
+
+from postroom.kernel.model import NewMessage, PlaceState
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """What every command says: who asks, and for which tenant."""
+
+    actor: str = "local"
+    tenant: str = "default"
+
+
+class CreateScope(Command, frozen=True):
+    slug: str
+    display_name: str = ""
+    description: str = ""
+    exist_ok: bool = False
+
+
+class UpdateScope(Command, frozen=True):
+    slug: str
+    display_name: str | None = None
+    description: str | None = None
+
+
+class SetScopeState(Command, frozen=True):
+    slug: str
+    state: PlaceState
+
+
+class DeleteScope(Command, frozen=True):
+    slug: str
+
+
+class CreateQueue(Command, frozen=True):
+    queue: str
+    settings: dict[str, Any] = {}
+    exist_ok: bool = False
+
+
+class UpdateQueue(Command, frozen=True):
+    queue: str
+    settings: dict[str, Any]
+
+
+class SetQueueState(Command, frozen=True):
+    queue: str
+    state: PlaceState
+
+
+class DeleteQueue(Command, frozen=True):
+    queue: str
+
+
+class Publish(Command, frozen=True):
+    queue: str
+    messages: list[NewMessage]
+
+
+class Claim(Command, frozen=True):
+    """Take up to `limit` messages (None: all waiting) from the first of these queues that have any."""
+
+    queues: tuple[str, ...]
+    limit: int | None = 1
+    lease_s: float | None = None
+    worker: str = ""
+    subscription: str | None = None
+
+
+class Held(Command, frozen=True):
+    """A command of the holder of a claim."""
+
+    message_id: str
+    token: str
+
+
+class Complete(Held, frozen=True):
+    result: Any = None
+
+
+class Fail(Held, frozen=True):
+    reason: str
+    kind: str | None = None
+    retry: bool = True
+    delay_s: float | None = None
+
+
+class Release(Held, frozen=True):
+    pass
+
+
+class Extend(Held, frozen=True):
+    lease_s: float | None = None
+
+
+class Snooze(Held, frozen=True):
+    until: int
+    reason: str | None = None
+
+
+class Cancel(Command, frozen=True):
+    message_id: str
+    reason: str = "cancelled"
+
+
+class Kill(Command, frozen=True):
+    """End an open message as a dead letter: a guard or an operator decided that it must not go on."""
+
+    message_id: str
+    reason: str
+
+
+class Replay(Command, frozen=True):
+    """Send dead letters back to the queues they came from: these ids, or up to `limit` of a scope."""
+
+    message_ids: tuple[str, ...] = ()
+    scope: str | None = None
+    limit: int = 1000
+
+
+class Discard(Command, frozen=True):
+    """Give dead letters up for good: these ids, or up to `limit` of a scope."""
+
+    message_ids: tuple[str, ...] = ()
+    scope: str | None = None
+    limit: int = 1000
+
+
+class Reprioritise(Command, frozen=True):
+    message_id: str
+    tier: str | None = None
+    score: int | None = None
+
+
+class Subscribe(Command, frozen=True):
+    queue: str
+    name: str
+    earliest: bool = False
+    exist_ok: bool = True
+
+
+class Unsubscribe(Command, frozen=True):
+    queue: str
+    name: str
+
+
+class CheckSeen(Command, frozen=True):
+    """Has this subscription seen this key? Remembers it when not."""
+
+    queue: str
+    name: str
+    key: str
+
+
+class RegisterSchema(Command, frozen=True):
+    scope: str
+    name: str
+    document: dict[str, Any]
+    version: int | None = None
+
+
+class AddRecord(Command, frozen=True):
+    kind: str
+    key: str
+    data: dict[str, Any]
+    correlation_id: str | None = None
+    message_id: str | None = None
+
+
+class SetPosition(Command, frozen=True):
+    name: str
+    seq: int
+    hold: bool = False
+
+
+class Unit(Command, frozen=True):
+    """All of these, or none."""
+
+    commands: tuple[Command, ...]
+
+
+class Housekeep(Command, frozen=True):
+    """One bounded step of a housekeeper."""
+
+    name: str
+    limit: int = 1000
+    cursor: int = 0
+
+
+class ReportRun(Command, frozen=True):
+    """What runs of a housekeeper did since the last report, for the registry."""
+
+    name: str
+    started_at: int
+    duration_us: int
+    items: int
+    runs: int = 1
+    error: str | None = None
+
+
+class Lead(Command, frozen=True):
+    """Take or renew a named leadership for a while; with `seconds` 0, give it up."""
+
+    name: str
+    holder: str
+    seconds: float

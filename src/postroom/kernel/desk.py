@@ -1,0 +1,210 @@
+"""The working context of one transaction: the time, the places, and the one way a message changes state.
+
+Every change goes through `move` (or `admit`, at publish), so each is checked against the state table, counted,
+and recorded by exactly one ledger event.
+"""
+
+import random
+from collections import Counter
+from typing import Any
+
+from postroom.clock import Clock
+from postroom.errors import MessageNotFound, QueueNotFound, ScopeNotFound, SubscriptionNotFound
+from postroom.ids import Ids
+from postroom.kernel import checks, jsontext
+from postroom.kernel.housekeeping.roster import Retention
+from postroom.kernel.ledger import Draft
+from postroom.kernel.limits import Limits
+from postroom.kernel.model import DEAD_LETTER, Ordering, PlaceState, Queue, Scope, Subscription
+from postroom.kernel.ordering import sort_key
+from postroom.kernel.rows import Row
+from postroom.kernel.schemas import Validators
+from postroom.kernel.states import TERMINAL, Change, State, allowed
+from postroom.kernel.store import Transaction
+
+
+class Office:
+    """What outlives a transaction: the clock, ids, limits, randomness and compiled schemas."""
+
+    def __init__(
+        self, clock: Clock, ids: Ids, limits: Limits, retention: Retention, rng: random.Random
+    ) -> None:
+        self.clock = clock
+        self.ids = ids
+        self.limits = limits
+        self.retention = retention
+        self.rng = rng
+        self.validators = Validators()
+
+
+class Desk:
+    def __init__(self, tx: Transaction, office: Office) -> None:
+        self.tx = tx
+        self.office = office
+        self.limits = office.limits
+        self.ids = office.ids
+        self.rng = office.rng
+        # A clock that jumps back must not disturb the order of entry or of the ledger.
+        self.now = max(office.clock.now(), tx.last_time())
+        self.actor = "system"
+        self.tenant = "default"
+        self.woken: Counter[int] = Counter()
+
+    # places
+
+    def scope(self, slug: str) -> Scope:
+        scope = self.tx.scope(self.tenant, slug)
+        if scope is None:
+            raise ScopeNotFound(scope=slug)
+        return scope
+
+    def queue(self, path: str) -> Queue:
+        scope, slug = checks.split_path(path)
+        queue = self.tx.queue(self.tenant, scope, slug)
+        if queue is None:
+            self.scope(scope)
+            raise QueueNotFound(queue=f"{scope}/{slug}")
+        return queue
+
+    def subscription(self, queue: Queue, name: str) -> Subscription:
+        for subscription in self.tx.subscriptions(queue.id):
+            if subscription.name == name:
+                return subscription
+        raise SubscriptionNotFound(queue=queue.path, subscription=name)
+
+    def is_open(self, queue: Queue) -> bool:
+        """Whether consumers may claim: a draining place still hands out, a paused or archived one does not."""
+        handing_out = (PlaceState.ACTIVE, PlaceState.DRAINING)
+        return queue.state in handing_out and self.tx.scope_by_id(queue.scope_id).state in handing_out
+
+    # events
+
+    def record(
+        self, kind: str, *, scope: str | None = None, queue: str | None = None, data: dict[str, Any]
+    ) -> None:
+        """An event that is not about one message."""
+        self.tx.append(
+            Draft(
+                self.now,
+                kind,
+                self.tenant,
+                scope,
+                queue,
+                None,
+                None,
+                None,
+                self.actor,
+                jsontext.text(data),
+            )
+        )
+
+    def note(self, row: Row, change: Change, queue: Queue, data: dict[str, Any]) -> None:
+        data["state"] = row.state
+        data["attempts"] = row.attempts
+        if row.subscription_id is not None:
+            data["subscription"] = row.subscription_id
+        self.tx.append(
+            Draft(
+                self.now,
+                change,
+                row.tenant,
+                queue.scope,
+                queue.slug,
+                row.id,
+                row.correlation_id,
+                row.causation_id,
+                self.actor,
+                jsontext.text(data),
+            )
+        )
+
+    # messages
+
+    def message(self, message_id: str) -> Row | None:
+        """A live message of this tenant; None when it is archived; an error when there is none."""
+        row = self.tx.row(message_id) if isinstance(message_id, str) else None
+        if row is None or row.tenant != self.tenant:
+            if row is None and isinstance(message_id, str):
+                archived = self.tx.archived(message_id)
+                if archived is not None and archived.row.tenant == self.tenant:
+                    return None
+            raise MessageNotFound(message_id=message_id)
+        return row
+
+    def admit(self, row: Row, queue: Queue, data: dict[str, Any]) -> None:
+        """Account for a new row, which the caller inserts."""
+        self.tx.count(queue.id, row.subscription_id or 0, row.state, 1)
+        if row.state == State.PENDING:
+            self.woken[row.line] += 1
+        self.note(row, Change.PUBLISHED, queue, data)
+
+    def move(self, row: Row, change: Change, target: State, **data: Any) -> None:
+        """Change a row's state and everything that follows from it; the caller saves the row."""
+        if not allowed(State(row.state), change, target):
+            raise AssertionError(f"{change} cannot lead from {row.state} to {target}")
+        queue = self.tx.queue_by_id(row.queue_id)
+        subscription = row.subscription_id or 0
+        if target != row.state:
+            self.tx.count(queue.id, subscription, row.state, -1)
+        if target is not State.CLAIMED:
+            # The token stays on a completed message, so that a repeated complete is recognised.
+            if target is not State.COMPLETED:
+                row.token = None
+            row.claimed_by = row.claimed_at = row.lease_until = None
+        if target is State.DEAD:
+            row.origin_queue_id = queue.id
+            home = self.tx.queue(row.tenant, queue.scope, DEAD_LETTER)
+            assert home is not None, "every scope has its dead letters"
+            row.queue_id = home.id
+            data["from"] = queue.slug
+            queue = home
+        if target != row.state:
+            self.tx.count(queue.id, subscription, target, 1)
+        row.state = target.value
+        row.updated_at = self.now
+        row.finished_at = self.now if target in TERMINAL else None
+        self._schedule(row)
+        if target is State.PENDING:
+            self.woken[row.line] += 1
+        self.note(row, change, queue, data)
+
+    def _schedule(self, row: Row) -> None:
+        """When this row must next be looked at without anybody asking."""
+        state = row.state
+        if state == State.CLAIMED:
+            row.due_at = row.lease_until
+        elif state == State.PENDING:
+            row.due_at = row.expires_at
+        elif state == State.DELAYED:
+            visible, expires = row.visible_at, row.expires_at
+            row.due_at = visible if expires is None or (visible or 0) <= expires else expires
+        else:
+            row.due_at = None
+
+    def delivery_ended(self, row: Row) -> None:
+        """A broadcast message completes when the last of its deliveries has ended."""
+        if row.subscription_id is None or row.parent_id is None or self.tx.open_deliveries(row.parent_id):
+            return
+        parent = self.tx.row(row.parent_id)
+        if parent is not None and parent.state == State.PENDING:
+            self.move(parent, Change.COMPLETED, State.COMPLETED)
+            self.tx.save([parent])
+
+    def bury(self, row: Row, reason: str, kind: str | None = None) -> None:
+        """To the dead letters, with the reason why."""
+        row.failure_reason = checks.reason_text(reason, self.limits)
+        row.failure_kind = kind
+        self.move(row, Change.DEAD_LETTERED, State.DEAD, reason=row.failure_reason[:200], kind=kind)
+        self.tx.relocate([row])
+        self.delivery_ended(row)
+
+    def reorder(self, row: Row, queue: Queue, *, entered_at: int) -> None:
+        by_deadline = queue.settings.ordering is Ordering.DEADLINE
+        deadline = self.tx.content(row).deadline if by_deadline else None
+        row.sort_key = sort_key(
+            queue.settings.ordering,
+            entered_at=entered_at,
+            tier=row.priority_tier,
+            score=row.priority_score,
+            deadline=deadline,
+        )

@@ -1,0 +1,136 @@
+"""Applies commands to a transaction: a group of requests from any callers, each all or nothing.
+
+A refused command leaves no trace: single verbs check before they write, and a `Unit` runs in a savepoint.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from postroom.errors import InvalidField, PostroomError
+from postroom.kernel import commands as c
+from postroom.kernel.desk import Desk, Office
+from postroom.kernel.housekeeping import steps
+from postroom.kernel.store import Transaction
+from postroom.kernel.verbs import (
+    claims,
+    dead_letters,
+    places,
+    priorities,
+    records,
+    schema_registry,
+    settle,
+    subscriptions,
+    sweep,
+)
+from postroom.kernel.verbs.publish import PublishRun
+
+Handler = Callable[[Desk, Any], Any]
+
+HANDLERS: dict[type[c.Command], Handler] = {
+    c.CreateScope: places.create_scope,
+    c.UpdateScope: places.update_scope,
+    c.SetScopeState: places.set_scope_state,
+    c.DeleteScope: places.delete_scope,
+    c.CreateQueue: places.create_queue,
+    c.UpdateQueue: places.update_queue,
+    c.SetQueueState: places.set_queue_state,
+    c.DeleteQueue: places.delete_queue,
+    c.Claim: claims.claim,
+    c.Complete: settle.complete,
+    c.Fail: settle.fail,
+    c.Release: settle.release,
+    c.Extend: settle.extend,
+    c.Snooze: settle.snooze,
+    c.Cancel: settle.cancel,
+    c.Kill: settle.kill,
+    c.Replay: dead_letters.replay,
+    c.Discard: dead_letters.discard,
+    c.Reprioritise: priorities.reprioritise,
+    c.Subscribe: subscriptions.subscribe,
+    c.Unsubscribe: subscriptions.unsubscribe,
+    c.CheckSeen: subscriptions.check_seen,
+    c.RegisterSchema: schema_registry.register,
+    c.AddRecord: records.add_record,
+    c.SetPosition: records.set_position,
+    c.Housekeep: steps.housekeep,
+    c.ReportRun: steps.report_run,
+    c.Lead: steps.lead,
+}
+
+
+class Outcome:
+    """What became of one command: its value, or the error that refused it."""
+
+    __slots__ = ("error", "value")
+
+    def __init__(self, value: Any = None, error: BaseException | None = None) -> None:
+        self.value = value
+        self.error = error
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class Engine:
+    def __init__(self, office: Office) -> None:
+        self._office = office
+
+    def apply(self, tx: Transaction, commands: Sequence[c.Command]) -> tuple[list[Outcome], Counter[int]]:
+        """Outcomes in the order of the commands, and the lines on which messages became claimable.
+
+        Claims go last, so that they find what was published in the same group.
+        """
+        desk = Desk(tx, self._office)
+        outcomes = [Outcome() for _ in commands]
+        claiming: list[int] = []
+        run = PublishRun(desk)
+        for index, command in enumerate(commands):
+            kind = type(command)
+            if kind is c.Claim:
+                claiming.append(index)
+                continue
+            desk.actor, desk.tenant = command.actor, command.tenant
+            try:
+                if kind is c.Publish:
+                    outcomes[index].value = run.add(command)
+                else:
+                    run.flush()
+                    outcomes[index].value = self._apply_one(desk, command)
+            except PostroomError as error:
+                outcomes[index].error = error
+        run.flush()
+        if claiming:
+            desk.actor = "system"
+            sweep.sweep(desk, limit=sweep.AT_CLAIM)
+            for index in claiming:
+                command = commands[index]
+                desk.actor, desk.tenant = command.actor, command.tenant
+                try:
+                    outcomes[index].value = claims.claim(desk, command)
+                except PostroomError as error:
+                    outcomes[index].error = error
+        return outcomes, desk.woken
+
+    def _apply_one(self, desk: Desk, command: c.Command) -> Any:
+        if isinstance(command, c.Unit):
+            return self._apply_unit(desk, command)
+        return HANDLERS[type(command)](desk, command)
+
+    def _apply_unit(self, desk: Desk, unit: c.Unit) -> list[Any]:
+        for command in unit.commands:
+            if isinstance(command, c.Unit | c.Claim | c.Housekeep):
+                raise InvalidField("commands", f"a unit of work cannot hold {type(command).__name__}")
+        values = []
+        with desk.tx.savepoint():
+            for command in unit.commands:
+                desk.actor, desk.tenant = command.actor, command.tenant
+                if isinstance(command, c.Publish):
+                    run = PublishRun(desk)
+                    values.append(run.add(command))
+                    run.flush()
+                else:
+                    values.append(HANDLERS[type(command)](desk, command))
+        return values

@@ -1,0 +1,1 @@
+"""The housekeepers ("system agents"): what must happen although nobody asks for it."""

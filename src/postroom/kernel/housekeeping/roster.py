@@ -1,0 +1,37 @@
+"""Who keeps house, how often, and for what."""
+
+import msgspec
+
+
+class Housekeeper(msgspec.Struct, frozen=True):
+    name: str
+    every_s: float
+    work: str
+
+
+VISIBILITY = "visibility_timeout_enforcer"
+EXPIRY = "expiry_enforcer"
+ARCHIVER = "message_archiver"
+MONITOR = "dead_letter_monitor"
+AGING = "priority_aging_worker"
+PRUNER = "pruner"
+
+ROSTER = (
+    Housekeeper(VISIBILITY, 1, "gives back claims whose lease ran out and wakes delayed messages"),
+    Housekeeper(EXPIRY, 60, "ends waiting messages whose time to live or deadline has passed"),
+    Housekeeper(ARCHIVER, 300, "moves messages that ended a while ago to the archive"),
+    Housekeeper(MONITOR, 60, "warns when dead letters grow"),
+    Housekeeper(AGING, 300, "raises the priority of messages that have waited long"),
+    Housekeeper(PRUNER, 300, "drops what is older than its retention and held by no reader"),
+)
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """When things move on. None keeps for ever."""
+
+    archive_after_s: float = 3600
+    dead_after_s: float | None = 30 * 24 * 3600
+    ledger_s: float | None = None
+    seen_s: float = 24 * 3600
+    aging_after_s: float = 600
+    aging_step: int = 50

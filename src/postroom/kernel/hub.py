@@ -1,0 +1,80 @@
+"""Wake-ups inside this process: who waits for messages of a line or for ledger events is woken by the commit.
+
+As many waiters are woken as there are new messages, first come first served. A waiter that leaves without
+having used its wake-up passes it on. Other processes poll.
+"""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+
+
+class Waiter:
+    """One waiter; `wake` may be called from any thread."""
+
+    __slots__ = ("lines", "rung", "wake")
+
+    def __init__(self, lines: Iterable[int], wake: Callable[[], None]) -> None:
+        self.lines = tuple(lines)
+        self.wake = wake
+        self.rung = False
+
+
+class Hub:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lines: dict[int, deque[Waiter]] = {}
+        self._tails: set[Callable[[], None]] = set()
+
+    def join(self, waiter: Waiter) -> None:
+        with self._lock:
+            for line in waiter.lines:
+                self._lines.setdefault(line, deque()).append(waiter)
+
+    def rearm(self, waiter: Waiter) -> None:
+        """Before looking again: from here on the waiter can be woken anew."""
+        waiter.rung = False
+
+    def leave(self, waiter: Waiter) -> None:
+        with self._lock:
+            for line in waiter.lines:
+                waiters = self._lines.get(line)
+                if waiters is not None:
+                    waiters.remove(waiter)
+                    if not waiters:
+                        del self._lines[line]
+        if waiter.rung:
+            self.ring(Counter(dict.fromkeys(waiter.lines, 1)))
+
+    def ring(self, woken: Counter[int]) -> None:
+        """Wake waiters of these lines, as many as messages became claimable."""
+        rung: list[Waiter] = []
+        with self._lock:
+            for line, count in woken.items():
+                waiters = self._lines.get(line)
+                if not waiters:
+                    continue
+                for waiter in waiters:
+                    if count <= 0:
+                        break
+                    if not waiter.rung:
+                        waiter.rung = True
+                        rung.append(waiter)
+                        count -= 1
+        for waiter in rung:
+            waiter.wake()
+
+    def follow(self, wake: Callable[[], None]) -> None:
+        with self._lock:
+            self._tails.add(wake)
+
+    def unfollow(self, wake: Callable[[], None]) -> None:
+        with self._lock:
+            self._tails.discard(wake)
+
+    def ring_tails(self) -> None:
+        if self._tails:
+            with self._lock:
+                tails = list(self._tails)
+            for wake in tails:
+                wake()

@@ -1,0 +1,129 @@
+"""The append-only, hash-chained record of everything that happened.
+
+An event's hash covers its own fields and the hash before it, so no event can be altered, removed or moved
+without breaking the chain. Folding the ledger gives the state of every message.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from postroom.errors import LedgerBroken
+from postroom.kernel import jsontext
+from postroom.kernel.states import Change, State, allowed
+
+GENESIS = b"\x00" * 32
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """An event before it has its place in the chain. Field order is column order."""
+
+    time: int
+    type: str
+    tenant: str
+    scope: str | None
+    queue: str | None
+    message_id: str | None
+    correlation_id: str | None
+    causation_id: str | None
+    actor: str
+    data: str
+
+
+class Event(msgspec.Struct, frozen=True):
+    seq: int
+    time: int
+    type: str
+    tenant: str
+    scope: str | None
+    queue: str | None
+    message_id: str | None
+    correlation_id: str | None
+    causation_id: str | None
+    actor: str
+    data: str
+    previous_hash: bytes
+    hash: bytes
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return jsontext.decode(self.data)
+
+
+class Head(msgspec.Struct, frozen=True):
+    """A place in the chain: the last event's number and hash. `time` keeps the ledger's clock from going back."""
+
+    seq: int = 0
+    hash: bytes = GENESIS
+    time: int = 0
+
+
+def link(seq: int, draft: tuple[Any, ...], previous: bytes) -> bytes:
+    return hashlib.sha256(previous + jsontext.encode((seq, *draft))).digest()
+
+
+def seal(drafts: Iterable[Draft], head: Head) -> tuple[list[tuple[Any, ...]], Head]:
+    """Number and chain drafts after `head`: rows as (seq, fields…, hash), and the new head."""
+    rows: list[tuple[Any, ...]] = []
+    seq, previous, time = head.seq, head.hash, head.time
+    astuple = msgspec.structs.astuple
+    for draft in drafts:
+        seq += 1
+        fields = astuple(draft)
+        previous = link(seq, fields, previous)
+        rows.append((seq, *fields, previous))
+        time = draft.time
+    return rows, Head(seq, previous, time)
+
+
+def unroll(rows: Iterable[tuple[Any, ...]], previous: bytes) -> Iterator[Event]:
+    """Rows as stored, with each event's previous hash filled in."""
+    for row in rows:
+        yield Event(*row[:-1], previous, row[-1])
+        previous = row[-1]
+
+
+def verify(events: Iterable[Event], anchor: Head, head: Head) -> int:
+    """Walk the chain from `anchor` to `head`; raise `LedgerBroken` at the first event that does not fit."""
+    seq, previous = anchor.seq, anchor.hash
+    for event in events:
+        if event.seq != seq + 1:
+            raise LedgerBroken(seq=event.seq, problem=f"event {seq + 1} is missing")
+        fields = msgspec.structs.astuple(event)[1:11]
+        if link(event.seq, fields, previous) != event.hash:
+            raise LedgerBroken(seq=event.seq, problem="its content or place does not match its hash")
+        seq, previous = event.seq, event.hash
+    if seq != head.seq or previous != head.hash:
+        raise LedgerBroken(
+            seq=seq + 1, problem=f"the chain ends at {seq}, but {head.seq} events were written"
+        )
+    return seq - anchor.seq
+
+
+class Folded(msgspec.Struct):
+    """What the ledger says about one message."""
+
+    place: str
+    state: State
+    attempts: int
+
+
+def fold(events: Iterable[Event], start: dict[str, Folded] | None = None) -> dict[str, Folded]:
+    """The state of every message, from its events alone; an event that its state does not allow is a break."""
+    messages = {} if start is None else start
+    for event in events:
+        if event.message_id is None or not event.type.startswith("message."):
+            continue
+        details = event.details
+        known = messages.get(event.message_id)
+        target = State(details["state"])
+        if not allowed(known.state if known else None, Change(event.type), target):
+            source = known.state if known else "not there"
+            raise LedgerBroken(
+                seq=event.seq, problem=f"{event.type} to {target} does not follow from {source}"
+            )
+        place = f"{event.scope}/{event.queue}"
+        messages[event.message_id] = Folded(place, target, details["attempts"])
+    return messages

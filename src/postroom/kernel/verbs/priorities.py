@@ -1,0 +1,28 @@
+"""Changing the place of a waiting message."""
+
+from postroom.errors import WrongState
+from postroom.kernel import checks
+from postroom.kernel import commands as c
+from postroom.kernel.desk import Desk
+from postroom.kernel.model import Queue
+from postroom.kernel.rows import Row
+from postroom.kernel.states import WAITING, Change, State
+
+
+def reprioritise(desk: Desk, command: c.Reprioritise) -> None:
+    row = desk.message(command.message_id)
+    if row is None or row.state not in WAITING:
+        state = "archived" if row is None else row.state
+        raise WrongState(message_id=command.message_id, state=state, verb="given another priority")
+    tier = row.priority_tier if command.tier is None else command.tier
+    score = row.priority_score if command.score is None else command.score
+    checks.check_priority(tier, score)
+    row.priority_tier, row.priority_score = tier, score
+    place(desk, row, desk.tx.queue_by_id(row.queue_id))
+
+
+def place(desk: Desk, row: Row, queue: Queue) -> None:
+    """Compute a waiting row's place anew; its time of entry stays."""
+    desk.reorder(row, queue, entered_at=row.created_at)
+    desk.move(row, Change.REORDERED, State(row.state), tier=row.priority_tier, score=row.priority_score)
+    desk.tx.save([row])

@@ -1,0 +1,330 @@
+"""Publish: messages in, each durable, in order, deduplicated by key, and within the queue's bounds.
+
+A run gathers the publishes of several callers and inserts them together; a refused one adds nothing.
+"""
+
+from typing import Any
+
+from postroom.clock import micros
+from postroom.errors import (
+    IdempotencyConflict,
+    InvalidField,
+    QueueClosed,
+    QueueFull,
+    SchemaNotFound,
+    ScopeClosed,
+)
+from postroom.kernel import checks, jsontext
+from postroom.kernel import commands as c
+from postroom.kernel.desk import Desk
+from postroom.kernel.model import (
+    DEAD_LETTER,
+    ConsumerMode,
+    NewMessage,
+    Overflow,
+    PlaceState,
+    Queue,
+    Receipt,
+    Schema,
+    Subscription,
+)
+from postroom.kernel.ordering import sort_key
+from postroom.kernel.rows import Content, Row
+from postroom.kernel.states import State
+
+
+class PublishRun:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._rows: list[Row] = []
+        self._contents: list[Content] = []
+        self._keys: dict[tuple[int, str], tuple[Row, Content]] = {}
+
+    def flush(self) -> None:
+        if self._rows:
+            self._desk.tx.insert(self._rows, self._contents)
+            self._rows, self._contents, self._keys = [], [], {}
+
+    def add(self, command: c.Publish) -> list[Receipt]:
+        desk = self._desk
+        queue = _open_queue(desk, command.queue)
+        messages = command.messages
+        if len(messages) > desk.limits.publish_batch:
+            raise InvalidField(
+                "messages", f"has {len(messages)}, at most {desk.limits.publish_batch} at once"
+            )
+        schema = _schema(desk, queue)
+        drafts: list[tuple[Row, Content]] = []
+        receipts: list[Receipt] = []
+        fresh: dict[tuple[int, str], tuple[Row, Content]] = {}
+        now = desk.now
+        for message_id, message in zip(desk.ids.make(len(messages), now), messages, strict=True):
+            checks.check_message(message, now, desk.limits)
+            body = checks.body_bytes(message, desk.limits)
+            key = message.idempotency_key
+            if key is not None:
+                first = self._known(queue, key, fresh)
+                if first is not None:
+                    _same_body(first, body, message, key)
+                    receipts.append(Receipt(first[0].id, False, State(first[0].state)))
+                    continue
+            if schema is not None:
+                desk.office.validators.check(
+                    schema, jsontext.decode(body) if message.content_type == checks.JSON and body else None
+                )
+            draft = _draft(desk, queue, message_id, message, body)
+            drafts.append(draft)
+            if key is not None:
+                fresh[(queue.id, key)] = draft
+            receipts.append(Receipt(message_id, True, State(draft[0].state)))
+        if drafts:
+            self._admit(queue, drafts, receipts)
+            self._keys.update(fresh)
+        return receipts
+
+    def _known(
+        self, queue: Queue, key: str, fresh: dict[tuple[int, str], tuple[Row, Content]]
+    ) -> tuple[Row, Content] | None:
+        place = (queue.id, key)
+        pair = fresh.get(place) or self._keys.get(place)
+        if pair is None:
+            stored = self._desk.tx.by_key(queue.id, key)
+            pair = (stored.row, stored.content) if stored else None
+        return pair
+
+    def _admit(self, queue: Queue, drafts: list[tuple[Row, Content]], receipts: list[Receipt]) -> None:
+        desk = self._desk
+        if queue.settings.max_depth is not None:
+            self._make_room(queue, drafts, receipts)
+        if queue.settings.consumer_mode is ConsumerMode.BROADCAST:
+            self._broadcast(queue, drafts, receipts)
+            return
+        rows, contents, admit = self._rows, self._contents, desk.admit
+        for row, content in drafts:
+            rows.append(row)
+            contents.append(content)
+            if row.state == State.DEAD:
+                self._admit_dead(row, queue)
+            else:
+                admit(row, queue, _event_data(row, content))
+
+    def _admit_dead(self, row: Row, queue: Queue) -> None:
+        home = self._desk.tx.queue(row.tenant, queue.scope, DEAD_LETTER)
+        assert home is not None, "every scope has its dead letters"
+        row.queue_id = home.id
+        self._desk.admit(row, home, {"from": queue.slug, "reason": row.failure_reason})
+
+    def _make_room(self, queue: Queue, drafts: list[tuple[Row, Content]], receipts: list[Receipt]) -> None:
+        desk, settings = self._desk, queue.settings
+        assert settings.max_depth is not None
+        depth = desk.tx.counts(queue.id).waiting
+        over = depth + len(drafts) - settings.max_depth
+        if over <= 0:
+            return
+        if settings.overflow_policy is Overflow.REJECT:
+            raise QueueFull(queue=queue.path, depth=depth, limit=settings.max_depth)
+        if settings.overflow_policy is Overflow.DEAD_LETTER:
+            _turn_dead(drafts[-over:], receipts, desk.now, queue)
+            return
+        self.flush()
+        oldest = [stored.row for stored in desk.tx.pending(queue.id, over)]
+        for row in oldest:
+            desk.bury(row, f"dropped: the queue {queue.path} was full", "overflow")
+        still_over = over - len(oldest)
+        if still_over > 0:
+            _turn_dead(drafts[:still_over], receipts, desk.now, queue)
+
+    def _broadcast(self, queue: Queue, drafts: list[tuple[Row, Content]], receipts: list[Receipt]) -> None:
+        desk = self._desk
+        subscriptions = desk.tx.subscriptions(queue.id)
+        for row, content in drafts:
+            if row.state == State.DEAD:
+                self._rows.append(row)
+                self._contents.append(content)
+                self._admit_dead(row, queue)
+                continue
+            deliveries = deliveries_of(desk, row, subscriptions)
+            if not deliveries:
+                row.state, row.finished_at, row.due_at = State.COMPLETED.value, desk.now, None
+                _replace_receipt(receipts, row.id, State.COMPLETED)
+            elif row.state == State.DELAYED:
+                # The deliveries wait; the original is only the sum of them.
+                row.state, row.visible_at, row.due_at = State.PENDING.value, None, None
+                _replace_receipt(receipts, row.id, State.PENDING)
+            else:
+                row.due_at = None
+            self._rows.append(row)
+            self._contents.append(content)
+            desk.admit(row, queue, {**_event_data(row, content), "deliveries": len(deliveries)})
+            for delivery in deliveries:
+                self._rows.append(delivery)
+                self._contents.append(content)
+                desk.admit(delivery, queue, {"parent": row.id})
+
+
+def _replace_receipt(receipts: list[Receipt], message_id: str, state: State) -> None:
+    for index, receipt in enumerate(receipts):
+        if receipt.id == message_id and receipt.created:
+            receipts[index] = Receipt(message_id, True, state)
+
+
+def _turn_dead(drafts: list[tuple[Row, Content]], receipts: list[Receipt], now: int, queue: Queue) -> None:
+    for row, _ in drafts:
+        row.state, row.finished_at, row.due_at = State.DEAD.value, now, None
+        row.failure_reason = f"refused: the queue {queue.path} was full"
+        row.failure_kind = "overflow"
+        row.origin_queue_id = queue.id
+        _replace_receipt(receipts, row.id, State.DEAD)
+
+
+def deliveries_of(desk: Desk, original: Row, subscriptions: list[Subscription]) -> list[Row]:
+    """One row per subscriber, each with its own progress, retries and end."""
+    return [
+        Row(
+            id=message_id,
+            tenant=original.tenant,
+            scope_id=original.scope_id,
+            queue_id=original.queue_id,
+            line=-subscription.id,
+            subscription_id=subscription.id,
+            state=State.DELAYED.value if original.visible_at else State.PENDING.value,
+            sort_key=original.sort_key,
+            due_at=original.visible_at or original.expires_at,
+            message_type=original.message_type,
+            priority_tier=original.priority_tier,
+            priority_score=original.priority_score,
+            created_at=desk.now,
+            updated_at=desk.now,
+            expires_at=original.expires_at,
+            visible_at=original.visible_at,
+            correlation_id=original.correlation_id,
+            causation_id=original.id,
+            parent_id=original.id,
+            hop=original.hop,
+            idempotency_key=None,
+        )
+        for message_id, subscription in zip(
+            desk.ids.make(len(subscriptions), desk.now), subscriptions, strict=True
+        )
+    ]
+
+
+def _open_queue(desk: Desk, path: str) -> Queue:
+    queue = desk.queue(path)
+    scope = desk.tx.scope_by_id(queue.scope_id)
+    if scope.state is not PlaceState.ACTIVE:
+        raise ScopeClosed(scope=scope.slug, state=scope.state)
+    if queue.state is not PlaceState.ACTIVE:
+        raise QueueClosed(queue=queue.path, state=queue.state)
+    return queue
+
+
+def _schema(desk: Desk, queue: Queue) -> Schema | None:
+    wanted = queue.settings.schema
+    if wanted is None:
+        return None
+    name, version = split_schema(wanted)
+    schema = desk.tx.schema(queue.scope_id, name, version)
+    if schema is None:
+        raise SchemaNotFound(scope=queue.scope, name=name, version=version or "any")
+    return schema
+
+
+def split_schema(wanted: str) -> tuple[str, int | None]:
+    """`name` (the newest version) or `name@3`."""
+    name, at, version = wanted.partition("@")
+    if not at:
+        return name, None
+    if not version.isdecimal():
+        raise InvalidField("schema", f"{wanted!r} must be a name, or a name and a version like order@2")
+    return name, int(version)
+
+
+def _same_body(first: tuple[Row, Content], body: bytes | None, message: NewMessage, key: str) -> None:
+    row, content = first
+    same = content.body == body
+    if not same and content.content_type == message.content_type == checks.JSON:
+        same = jsontext.decode_any(content.body) == jsontext.decode_any(body)
+    if not same or content.content_type != message.content_type:
+        raise IdempotencyConflict(key=key, message_id=row.id)
+
+
+def _draft(
+    desk: Desk, queue: Queue, message_id: str, message: NewMessage, body: bytes | None
+) -> tuple[Row, Content]:
+    now, limits, settings = desk.now, desk.limits, queue.settings
+    ttl = message.ttl_s if message.ttl_s is not None else settings.default_ttl_s
+    expires = now + micros(ttl) if ttl is not None else None
+    deadline, delay = message.deadline, message.delay_until
+    if deadline is not None and (expires is None or deadline < expires):
+        expires = deadline
+    if delay is not None and delay <= now:
+        delay = None
+    state, due = "pending", expires
+    if delay is not None:
+        state, due = "delayed", delay if expires is None or delay <= expires else expires
+    row = Row(
+        message_id,
+        queue.tenant,
+        queue.scope_id,
+        queue.id,
+        queue.id,
+        None,
+        state,
+        sort_key(
+            settings.ordering,
+            entered_at=now,
+            tier=message.priority_tier,
+            score=message.priority_score,
+            deadline=deadline,
+        ),
+        due,
+        message.message_type,
+        message.priority_tier,
+        message.priority_score,
+        now,
+        now,
+        expires,
+        delay,
+        message.correlation_id or message_id,
+        message.causation_id,
+        message.parent_id,
+        message.hop,
+        message.idempotency_key,
+    )
+    content = Content(
+        message.content_type,
+        body,
+        checks.small_json("labels", message.labels, limits.metadata_bytes) if message.labels else None,
+        message.ttl_s,
+        deadline,
+        message.delay_until,
+        checks.small_json("hitl_spec", message.hitl_spec, limits.body_bytes) if message.hitl_spec else None,
+        message.source_type,
+        message.source_id,
+        message.channel,
+        message.sender,
+        message.sender_id,
+        message.agent,
+        message.from_agent,
+        checks.small_json("files", message.files, limits.metadata_bytes) if message.files else None,
+        checks.small_json("metadata", message.metadata, limits.metadata_bytes) if message.metadata else None,
+    )
+    return row, content
+
+
+def _event_data(row: Row, content: Content) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "type": row.message_type,
+        "tier": row.priority_tier,
+        "bytes": len(content.body) if content.body else 0,
+    }
+    if row.hop:
+        data["hop"] = row.hop
+    if row.parent_id is not None:
+        data["parent"] = row.parent_id
+    if content.agent is not None:
+        data["agent"] = content.agent
+    if content.channel is not None:
+        data["channel"] = content.channel
+    return data

@@ -1,0 +1,39 @@
+"""Facts kept beside the messages and committed with them, and how far readers of the ledger have come."""
+
+from postroom.errors import InvalidField
+from postroom.kernel import checks, jsontext
+from postroom.kernel import commands as c
+from postroom.kernel.desk import Desk
+from postroom.kernel.ledger import Draft
+from postroom.kernel.model import Position
+
+
+def add_record(desk: Desk, command: c.AddRecord) -> None:
+    checks.check_name("kind", command.kind, desk.limits)
+    checks.check_name("key", command.key, desk.limits)
+    data = checks.small_json("data", command.data, desk.limits.record_bytes) or "{}"
+    desk.tx.insert_record(
+        command.kind, command.key, data, command.correlation_id, command.message_id, desk.now
+    )
+    desk.tx.append(
+        Draft(
+            desk.now,
+            f"record.{command.kind}",
+            desk.tenant,
+            None,
+            None,
+            command.message_id,
+            command.correlation_id,
+            None,
+            desk.actor,
+            jsontext.text({"key": command.key}),
+        )
+    )
+
+
+def set_position(desk: Desk, command: c.SetPosition) -> None:
+    """Where a reader stands. Not an event: readers of the ledger would otherwise wake themselves for ever."""
+    checks.check_name("name", command.name, desk.limits)
+    if not isinstance(command.seq, int) or command.seq < 0:
+        raise InvalidField("seq", f"is {command.seq!r}, must be a whole number from 0")
+    desk.tx.set_position(Position(name=command.name, seq=command.seq, hold=command.hold, updated_at=desk.now))

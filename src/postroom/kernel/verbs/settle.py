@@ -1,0 +1,144 @@
+"""What the holder of a claim may do with it, and how an open message is ended from outside.
+
+A claim is its token. It stays good until the message is settled, given back or taken over: a holder that is
+late but was not replaced may still finish.
+"""
+
+from postroom.clock import micros
+from postroom.errors import BodyTooLarge, ClaimLost, InvalidField, WrongState
+from postroom.kernel import checks, jsontext
+from postroom.kernel import commands as c
+from postroom.kernel.backoff import backoff_s
+from postroom.kernel.desk import Desk
+from postroom.kernel.rows import Row
+from postroom.kernel.states import OPEN, Change, State
+
+
+def _held(desk: Desk, command: c.Held) -> Row:
+    row = desk.message(command.message_id)
+    if row is None:
+        raise ClaimLost(message_id=command.message_id, state="archived")
+    if row.state != State.CLAIMED or row.token != command.token:
+        raise ClaimLost(message_id=row.id, state=_seen_state(row))
+    return row
+
+
+def _seen_state(row: Row) -> str:
+    return f"claimed by {row.claimed_by}" if row.state == State.CLAIMED else row.state
+
+
+def complete(desk: Desk, command: c.Complete) -> None:
+    """Ends the work. Saying it again with the same token is not an error, so that a lost answer can be retried."""
+    result = None if command.result is None else jsontext.encode_strict(command.result, "result")
+    if result is not None and len(result) > desk.limits.body_bytes:
+        raise BodyTooLarge(what="result", size=len(result), limit=desk.limits.body_bytes)
+    known = desk.message(command.message_id)
+    if known is not None and known.state == State.COMPLETED and known.token == command.token:
+        return
+    row = _held(desk, command)
+    row.result = result
+    desk.move(row, Change.COMPLETED, State.COMPLETED)
+    desk.tx.save([row])
+    desk.delivery_ended(row)
+
+
+def fail(desk: Desk, command: c.Fail) -> None:
+    """Tried again after a pause while attempts are left, else a dead letter."""
+    if command.delay_s is not None and not 0 <= command.delay_s <= 366 * 24 * 3600:
+        raise InvalidField("delay_s", f"is {command.delay_s}, must be between 0 and 366 days of seconds")
+    checks.check_text("kind", command.kind, desk.limits)
+    row = _held(desk, command)
+    settings = desk.tx.queue_by_id(row.queue_id).settings
+    reason = checks.reason_text(command.reason, desk.limits)
+    if not command.retry or row.attempts >= settings.max_retries:
+        desk.bury(row, reason, command.kind)
+        return
+    row.failure_reason, row.failure_kind = reason, command.kind
+    pause = command.delay_s
+    if pause is None:
+        pause = backoff_s(settings.backoff_base_s, settings.backoff_cap_s, row.attempts, desk.rng)
+    _back(desk, row, Change.FAILED, desk.now + micros(pause), reason=reason[:200], kind=command.kind)
+
+
+def _back(desk: Desk, row: Row, change: Change, visible_at: int, **data: object) -> None:
+    later = visible_at > desk.now
+    row.visible_at = visible_at if later else None
+    desk.move(row, change, State.DELAYED if later else State.PENDING, visible_at=row.visible_at, **data)
+    desk.tx.save([row])
+
+
+def release(desk: Desk, command: c.Release) -> None:
+    """Given back untouched: it keeps its place, and the attempt does not count."""
+    row = _held(desk, command)
+    if _worn_out(desk, row):
+        return
+    row.attempts -= 1
+    desk.move(row, Change.RELEASED, State.PENDING)
+    desk.tx.save([row])
+
+
+def snooze(desk: Desk, command: c.Snooze) -> None:
+    """Later, without counting an attempt."""
+    checks.check_moment("until", command.until)
+    row = _held(desk, command)
+    if _worn_out(desk, row):
+        return
+    row.attempts -= 1
+    row.visible_at = max(command.until, desk.now + 1)
+    if command.reason is not None:
+        row.failure_reason = checks.reason_text(command.reason, desk.limits)
+    desk.move(row, Change.SNOOZED, State.DELAYED, visible_at=row.visible_at, reason=command.reason)
+    desk.tx.save([row])
+
+
+def _worn_out(desk: Desk, row: Row) -> bool:
+    """Coming back without counting must end too: a message cannot circle for ever."""
+    if row.claims < desk.limits.claims_per_message:
+        return False
+    desk.bury(row, f"claimed {row.claims} times without an outcome", "worn_out")
+    return True
+
+
+def extend(desk: Desk, command: c.Extend) -> int:
+    """The lease begins anew from now; answers with its new end."""
+    row = _held(desk, command)
+    seconds = command.lease_s
+    if seconds is None:
+        seconds = desk.tx.queue_by_id(row.queue_id).settings.visibility_timeout_s
+    elif not 0 < seconds <= desk.limits.lease_s:
+        raise InvalidField("lease_s", f"is {seconds}, must be above 0 and at most {desk.limits.lease_s}")
+    row.lease_until = desk.now + micros(seconds)
+    desk.move(row, Change.EXTENDED, State.CLAIMED, lease_until=row.lease_until)
+    desk.tx.save([row])
+    return row.lease_until
+
+
+def _open(desk: Desk, message_id: str, verb: str) -> Row:
+    row = desk.message(message_id)
+    if row is None:
+        raise WrongState(message_id=message_id, state="archived", verb=verb)
+    if row.state not in OPEN:
+        raise WrongState(message_id=message_id, state=row.state, verb=verb)
+    return row
+
+
+def _with_deliveries(desk: Desk, row: Row) -> list[Row]:
+    if row.subscription_id is not None:
+        return [row]
+    return [*desk.tx.deliveries(row.id), row]
+
+
+def cancel(desk: Desk, command: c.Cancel) -> None:
+    """Never again. A holder learns of it when it next uses its claim; a broadcast ends for every subscriber."""
+    row = _open(desk, command.message_id, "cancelled")
+    for each in _with_deliveries(desk, row):
+        each.failure_reason = checks.reason_text(command.reason, desk.limits)
+        desk.move(each, Change.CANCELLED, State.CANCELLED, reason=each.failure_reason[:200])
+        desk.tx.save([each])
+    desk.delivery_ended(row)
+
+
+def kill(desk: Desk, command: c.Kill) -> None:
+    row = _open(desk, command.message_id, "ended as a dead letter")
+    for each in _with_deliveries(desk, row):
+        desk.bury(each, command.reason, "guard")

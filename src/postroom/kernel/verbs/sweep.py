@@ -1,0 +1,41 @@
+"""What time does to messages: leases run out, delays end, lives end. Every `due_at` leads here."""
+
+from postroom.kernel.desk import Desk
+from postroom.kernel.rows import Row
+from postroom.kernel.states import Change, State
+
+AT_CLAIM = 200
+
+
+def sweep(desk: Desk, *, limit: int) -> int:
+    """Handle up to `limit` messages whose time has come; how many there were."""
+    rows = desk.tx.due(desk.now, limit)
+    for row in rows:
+        _come_due(desk, row)
+    return len(rows)
+
+
+def _come_due(desk: Desk, row: Row) -> None:
+    if row.state == State.CLAIMED:
+        _lease_ran_out(desk, row)
+    elif row.expires_at is not None and row.expires_at <= desk.now:
+        desk.move(row, Change.EXPIRED, State.EXPIRED)
+        desk.tx.save([row])
+        desk.delivery_ended(row)
+    else:
+        row.visible_at = None
+        desk.move(row, Change.READY, State.PENDING)
+        desk.tx.save([row])
+
+
+def _lease_ran_out(desk: Desk, row: Row) -> None:
+    """The attempt counts, or a message that kills its workers would circulate for ever."""
+    holder = row.claimed_by
+    settings = desk.tx.queue_by_id(row.queue_id).settings
+    if row.attempts >= settings.max_retries:
+        desk.bury(row, f"the lease of {holder} ran out on attempt {row.attempts}", "lease_expired")
+        return
+    row.failure_reason = f"the lease of {holder} ran out"
+    row.failure_kind = "lease_expired"
+    desk.move(row, Change.LEASE_EXPIRED, State.PENDING, worker=holder)
+    desk.tx.save([row])

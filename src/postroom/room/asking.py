@@ -1,0 +1,156 @@
+"""From the calls of a room to the kernel's commands; the same for every kind of room."""
+
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from postroom.clock import Clock, from_datetime, micros
+from postroom.errors import ClaimLost, InvalidField
+from postroom.kernel import commands as c
+from postroom.kernel.model import Message, NewMessage
+
+Moment = datetime | int
+
+
+class PublishOptions(TypedDict, total=False):
+    """Everything that can be said about a message besides its body."""
+
+    type: str
+    content_type: str
+    priority: str
+    score: int
+    labels: dict[str, Any]
+    ttl: float
+    deadline: Moment
+    delay: float
+    delay_until: Moment
+    key: str
+    correlation_id: str
+    causation_id: str
+    parent_id: str
+    caused_by: Message
+    hop: int
+    hitl_spec: dict[str, Any]
+    source_type: str
+    source_id: str
+    channel: str
+    sender: str
+    sender_id: str
+    agent: str
+    from_agent: str
+    files: list[str]
+    metadata: dict[str, Any]
+
+
+_RENAMED = {
+    "type": "message_type",
+    "priority": "priority_tier",
+    "score": "priority_score",
+    "ttl": "ttl_s",
+    "key": "idempotency_key",
+}
+
+
+def moment(field: str, value: Moment) -> int:
+    if isinstance(value, datetime):
+        return from_datetime(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidField(field, f"is {value!r}, must be a datetime or microseconds since 1970")
+    return value
+
+
+class Asking:
+    def __init__(self, actor: str, tenant: str, clock: Clock) -> None:
+        self.actor = actor
+        self.tenant = tenant
+        self._clock = clock
+
+    def message(self, body: Any, options: PublishOptions) -> NewMessage:
+        if not options:
+            return NewMessage(body=body, source_id=self.actor)
+        fields: dict[str, Any] = {"source_id": self.actor}
+        for name, value in options.items():
+            if value is None:
+                continue
+            if name == "caused_by":
+                cause = value
+                if not isinstance(cause, Message):
+                    raise InvalidField("caused_by", "must be a message")
+                fields.setdefault("correlation_id", cause.correlation_id)
+                fields["causation_id"], fields["hop"] = cause.id, cause.hop + 1
+            elif name == "delay":
+                if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+                    raise InvalidField("delay", f"is {value!r}, must be a number of seconds from 0")
+                fields["delay_until"] = self._clock.now() + micros(value)
+            elif name in ("deadline", "delay_until"):
+                fields[name] = moment(name, value)  # type: ignore[arg-type]
+            else:
+                fields[_RENAMED.get(name, name)] = value
+        try:
+            return NewMessage(body=body, **fields)
+        except TypeError as error:
+            raise InvalidField("options", str(error)) from None
+
+    def publish(self, queue: str, body: Any, options: PublishOptions) -> c.Publish:
+        return c.Publish(
+            queue=queue, messages=[self.message(body, options)], actor=self.actor, tenant=self.tenant
+        )
+
+    def publish_many(self, queue: str, bodies: Any, **options: Unpack[PublishOptions]) -> c.Publish:
+        messages = [item if isinstance(item, NewMessage) else self.message(item, options) for item in bodies]
+        return c.Publish(queue=queue, messages=messages, actor=self.actor, tenant=self.tenant)
+
+    def claim(
+        self,
+        queues: tuple[str, ...],
+        limit: int | None,
+        lease: float | None,
+        subscription: str | None,
+        worker: str | None,
+    ) -> c.Claim:
+        return c.Claim(
+            queues=queues,
+            limit=limit,
+            lease_s=lease,
+            subscription=subscription,
+            worker=worker or self.actor,
+            actor=self.actor,
+            tenant=self.tenant,
+        )
+
+    def held(self, claimed: Message) -> dict[str, Any]:
+        """What every command of a holder says."""
+        if claimed.claim_token is None:
+            raise ClaimLost(message_id=claimed.id, state=f"{claimed.state}, and was not claimed by this call")
+        return {
+            "message_id": claimed.id,
+            "token": claimed.claim_token,
+            "actor": self.actor,
+            "tenant": self.tenant,
+        }
+
+    def complete(self, claimed: Message, result: Any) -> c.Complete:
+        return c.Complete(result=result, **self.held(claimed))
+
+    def fail(
+        self, claimed: Message, reason: str, kind: str | None, retry: bool, delay: float | None
+    ) -> c.Fail:
+        return c.Fail(reason=reason, kind=kind, retry=retry, delay_s=delay, **self.held(claimed))
+
+    def snooze(
+        self, claimed: Message, seconds: float | None, until: Moment | None, reason: str | None
+    ) -> c.Snooze:
+        if (seconds is None) == (until is None):
+            raise InvalidField("until", "give either seconds or until")
+        at = self._clock.now() + micros(seconds) if seconds is not None else moment("until", until or 0)
+        return c.Snooze(until=at, reason=reason, **self.held(claimed))
+
+    def record(self, kind: str, key: str, data: dict[str, Any], about: Message | None) -> c.AddRecord:
+        return c.AddRecord(
+            kind=kind,
+            key=key,
+            data=data,
+            message_id=about.id if about else None,
+            correlation_id=about.correlation_id if about else None,
+            actor=self.actor,
+            tenant=self.tenant,
+        )

@@ -1,0 +1,101 @@
+"""What both kinds of room stand on: the store, the kernel's engine, the committer, and the housekeeping."""
+
+import random
+import socket
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from postroom.clock import Clock, SystemClock
+from postroom.errors import UnknownStore
+from postroom.ids import Ids, RandomIds
+from postroom.kernel import commands as c
+from postroom.kernel.checks import DEFAULT_SCOPE
+from postroom.kernel.committer import Committer
+from postroom.kernel.desk import Office
+from postroom.kernel.engine import Engine
+from postroom.kernel.housekeeping.roster import Retention
+from postroom.kernel.housekeeping.rounds import Rounds
+from postroom.kernel.hub import Hub
+from postroom.kernel.limits import Limits
+from postroom.kernel.reading import Directory
+from postroom.kernel.store import Reader, Store
+from postroom.stores.memory import MemoryStore
+from postroom.stores.sqlite import SqliteStore
+from postroom.stores.sqlite.store import Durability
+
+T = TypeVar("T")
+
+
+class RoomOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a room is opened. The defaults are the safe ones."""
+
+    actor: str = ""
+    tenant: str = "default"
+    durability: Durability = "full"
+    housekeeping: bool = True
+    limits: Limits = Limits()
+    retention: Retention = Retention()
+    backups: Path | None = None
+    clock: Clock | None = None
+    ids: Ids | None = None
+    seed: int | None = None
+
+
+SQLITE = "sqlite:///"
+
+
+def open_store(url: str, options: RoomOptions) -> Store:
+    """`sqlite:///relative.db`, `sqlite:////absolute/path.db`, a bare path to a file, or `memory://`."""
+    if url == "memory://":
+        return MemoryStore()
+    path = url.removeprefix(SQLITE) if url.startswith(SQLITE) else url
+    if not path or "://" in path:
+        raise UnknownStore(url=url)
+    return SqliteStore(Path(path).expanduser(), durability=options.durability, backups=options.backups)
+
+
+class Core:
+    def __init__(self, store: Store, options: RoomOptions) -> None:
+        self.store = store
+        self.options = options
+        self.clock = options.clock or SystemClock()
+        self.actor = options.actor or f"{socket.gethostname()}:{uuid.uuid4().hex[:8]}"
+        self.hub = Hub()
+        office = Office(
+            self.clock,
+            options.ids or RandomIds(),
+            options.limits,
+            options.retention,
+            random.Random(options.seed),
+        )
+        self.committer = Committer(store, Engine(office), self.hub)
+        self.rounds = Rounds(self.committer.execute, self.clock, self.actor)
+        self.directory = Directory(self._names)
+        self._ready = False
+
+    def start(self) -> None:
+        """The default scope is there from the beginning; housekeeping starts unless it is not wanted."""
+        if self._ready:
+            return
+        self._ready = True
+        self.committer.execute(
+            c.CreateScope(slug=DEFAULT_SCOPE, exist_ok=True, actor=self.actor, tenant=self.options.tenant)
+        )
+        if self.options.housekeeping:
+            self.rounds.start()
+
+    def close(self) -> None:
+        self.rounds.stop()
+        self.committer.close()
+        self.store.close()
+
+    def read(self, question: Callable[[Reader], T]) -> T:
+        with self.store.reader() as reader:
+            return question(reader)
+
+    def _names(self) -> tuple[dict[int, tuple[str, str]], dict[int, str]]:
+        return self.read(lambda reader: (reader.queue_names(), reader.subscription_names()))

@@ -1,0 +1,197 @@
+"""Questions to the store, the same for every kind of room; each is answered from one snapshot."""
+
+from typing import Any
+
+import msgspec
+
+from postroom.errors import InvalidField, MessageNotFound, QueueNotFound, ScopeNotFound, SubscriptionNotFound
+from postroom.kernel import checks
+from postroom.kernel.housekeeping.roster import ROSTER
+from postroom.kernel.ledger import Event, Head
+from postroom.kernel.model import (
+    ConsumerMode,
+    Counts,
+    Message,
+    Position,
+    Queue,
+    Record,
+    Schema,
+    Scope,
+    Subscription,
+)
+from postroom.kernel.store import MessageFilter, Reader
+from postroom.room.core import Core
+
+PAGE = 100
+LARGEST_PAGE = 1000
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some messages, and the cursor that leads to the next ones; None when these were the last."""
+
+    messages: list[Message]
+    next_cursor: str | None
+
+
+class HousekeeperStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One system agent as `postroom housekeepers` and the API show it."""
+
+    name: str
+    work: str
+    every_s: float
+    last_run_at: int | None
+    last_status: str
+    last_duration_ms: float
+    items_processed: int
+    total_items: int
+    runs: int
+    last_error: str | None
+    leader: str | None
+
+
+class Questions:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._tenant = core.options.tenant
+
+    def get(self, message_id: str) -> Message:
+        stored = self._core.read(lambda reader: reader.get(message_id))
+        if stored is None or stored.row.tenant != self._tenant:
+            raise MessageNotFound(message_id=message_id)
+        return self._core.directory.message(stored)
+
+    def page(self, wanted: MessageFilter, cursor: str | None, limit: int) -> Page:
+        if not 1 <= limit <= LARGEST_PAGE:
+            raise InvalidField("limit", f"is {limit}, must be between 1 and {LARGEST_PAGE}")
+        after = _seq(cursor)
+        for field, path in (("queue", wanted.queue), ("scope", wanted.scope)):
+            if path is not None:
+                self.queue(path) if field == "queue" else self.scope(path)
+        found = self._core.read(lambda reader: reader.page(wanted, after, limit + 1))
+        more = len(found) > limit
+        found = found[:limit]
+        messages = [self._core.directory.message(stored) for stored in found]
+        return Page(messages, str(found[-1].row.seq) if more else None)
+
+    def filter(self, **wanted: Any) -> MessageFilter:
+        states = wanted.pop("state", None)
+        if isinstance(states, str):
+            states = (states,)
+        labels = wanted.pop("labels", None) or {}
+        if wanted.get("queue"):
+            scope, slug = checks.split_path(wanted["queue"])
+            wanted["queue"] = f"{scope}/{slug}"
+        try:
+            return MessageFilter(
+                tenant=self._tenant, states=tuple(states or ()), labels=tuple(labels.items()), **wanted
+            )
+        except TypeError as error:
+            raise InvalidField("filter", str(error)) from None
+
+    def peek(self, path: str, limit: int, subscription: str | None) -> list[Message]:
+        def ask(reader: Reader) -> Any:
+            return reader.peek(self._line(reader, path, subscription), limit)
+
+        return [self._core.directory.message(stored) for stored in self._core.read(ask)]
+
+    def lines(self, paths: tuple[str, ...], subscription: str | None) -> tuple[int, ...]:
+        return self._core.read(lambda reader: tuple(self._line(reader, path, subscription) for path in paths))
+
+    def _line(self, reader: Reader, path: str, subscription: str | None) -> int:
+        queue = self._find(reader, path)
+        if queue.settings.consumer_mode is not ConsumerMode.BROADCAST:
+            return queue.id
+        for known in reader.subscriptions(queue.id):
+            if known.name == subscription:
+                return -known.id
+        raise SubscriptionNotFound(queue=queue.path, subscription=subscription)
+
+    def _find(self, reader: Reader, path: str) -> Queue:
+        scope, slug = checks.split_path(path)
+        queue = reader.queue(self._tenant, scope, slug)
+        if queue is None:
+            if reader.scope(self._tenant, scope) is None:
+                raise ScopeNotFound(scope=scope)
+            raise QueueNotFound(queue=f"{scope}/{slug}")
+        return queue
+
+    def queue(self, path: str) -> Queue:
+        return self._core.read(lambda reader: self._find(reader, path))
+
+    def queues(self, scope: str | None) -> list[Queue]:
+        if scope is not None:
+            self.scope(scope)
+        return self._core.read(lambda reader: reader.queues(self._tenant, scope))
+
+    def scope(self, slug: str) -> Scope:
+        scope = self._core.read(lambda reader: reader.scope(self._tenant, slug))
+        if scope is None:
+            raise ScopeNotFound(scope=slug)
+        return scope
+
+    def scopes(self) -> list[Scope]:
+        return self._core.read(lambda reader: reader.scopes(self._tenant))
+
+    def counts(self, path: str, subscription: str | None) -> Counts:
+        def ask(reader: Reader) -> Counts:
+            queue = self._find(reader, path)
+            if subscription is None:
+                return reader.counts(queue.id)
+            return reader.counts(queue.id, -self._line(reader, path, subscription))
+
+        return self._core.read(ask)
+
+    def subscriptions(self, path: str) -> list[Subscription]:
+        return self._core.read(lambda reader: reader.subscriptions(self._find(reader, path).id))
+
+    def schemas(self, scope: str) -> list[Schema]:
+        self.scope(scope)
+        return self._core.read(lambda reader: reader.schemas(self._tenant, scope))
+
+    def records(self, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
+        return self._core.read(lambda reader: reader.records(kind, key, after, limit))
+
+    def positions(self) -> list[Position]:
+        return self._core.read(lambda reader: reader.positions())
+
+    def events(self, after: int, limit: int) -> list[Event]:
+        return self._core.read(lambda reader: reader.events(after, limit))
+
+    def head(self) -> Head:
+        return self._core.read(lambda reader: reader.head())
+
+    def housekeepers(self) -> list[HousekeeperStatus]:
+        now = self._core.clock.now()
+        runs, leader = self._core.read(
+            lambda reader: (
+                {run.name: run for run in reader.housekeepers()},
+                reader.leader("housekeeping", now),
+            )
+        )
+        found = []
+        for keeper in ROSTER:
+            run = runs.get(keeper.name)
+            found.append(
+                HousekeeperStatus(
+                    name=keeper.name,
+                    work=keeper.work,
+                    every_s=keeper.every_s,
+                    last_run_at=run.last_run_at if run else None,
+                    last_status=run.last_status if run else "never run",
+                    last_duration_ms=run.last_duration_us / 1000 if run else 0.0,
+                    items_processed=run.items_processed if run else 0,
+                    total_items=run.total_items if run else 0,
+                    runs=run.runs if run else 0,
+                    last_error=run.last_error if run else None,
+                    leader=leader,
+                )
+            )
+        return found
+
+
+def _seq(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    if not cursor.isdecimal():
+        raise InvalidField("cursor", f"{cursor!r} is not one that a listing gave")
+    return int(cursor)

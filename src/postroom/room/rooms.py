@@ -1,0 +1,426 @@
+"""The asynchronous room. Calls made in one turn of the event loop are committed together."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, Unpack
+
+from postroom.errors import StoreClosed
+from postroom.kernel import commands as c
+from postroom.kernel.committer import Request
+from postroom.kernel.engine import Outcome
+from postroom.kernel.hub import Waiter
+from postroom.kernel.ledger import Event, Head
+from postroom.kernel.model import (
+    Counts,
+    Message,
+    NewMessage,
+    PlaceState,
+    Position,
+    Queue,
+    Receipt,
+    Record,
+    Schema,
+    Scope,
+    Subscription,
+)
+from postroom.kernel.verbs.claims import Taken
+from postroom.room.asking import Asking, Moment, PublishOptions
+from postroom.room.core import Core, RoomOptions, open_store
+from postroom.room.questions import PAGE, HousekeeperStatus, Page, Questions
+from postroom.room.unit import AsyncUnit
+from postroom.room.workers import AsyncWorkers, Handler, WorkerOptions
+
+T = TypeVar("T")
+
+POLL_S = 5.0
+EVENTS_AT_ONCE = 500
+Pending = tuple[c.Command, "asyncio.Future[Any]"]
+
+
+class Room:
+    """A post room, open for use. Make one with `async with postroom.open(url) as room`."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._asking = Asking(core.actor, core.options.tenant, core.clock)
+        self._questions = Questions(core)
+        self._batch: list[Pending] = []
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="postroom-read")
+        self._workers = AsyncWorkers(self)
+        self._closed = False
+
+    @property
+    def actor(self) -> str:
+        return self._asking.actor
+
+    # how a command is carried out
+
+    def run(self, command: c.Command) -> "asyncio.Future[Any]":
+        """Carry out any command of the kernel; the future ends when its outcome is durable."""
+        if self._closed:
+            raise StoreClosed
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._batch.append((command, future))
+        if len(self._batch) == 1:
+            loop.call_soon(self._flush, loop)
+        return future
+
+    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch, self._batch = self._batch, []
+        commands = [command for command, _ in batch]
+        try:
+            if len(batch) == 1:
+                outcomes = self._core.committer.try_now(commands)
+                if outcomes is not None:
+                    self._resolve(batch, outcomes)
+                    return
+
+            def deliver(outcomes: list[Outcome]) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody waits any more
+                    loop.call_soon_threadsafe(self._resolve, batch, outcomes)
+
+            self._core.committer.submit(Request(commands, deliver))
+        except StoreClosed as error:
+            self._resolve(batch, [Outcome(error=error) for _ in batch])
+
+    def _resolve(self, batch: list[Pending], outcomes: list[Outcome]) -> None:
+        for (command, future), outcome in zip(batch, outcomes, strict=True):
+            if future.cancelled():
+                self._hand_back(command, outcome)
+            elif outcome.error is not None:
+                future.set_exception(outcome.error)
+            else:
+                future.set_result(outcome.value)
+
+    def _hand_back(self, command: c.Command, outcome: Outcome) -> None:
+        """Whoever claimed is gone: give the messages back at once instead of letting the leases run out."""
+        if not isinstance(outcome.value, Taken) or self._closed:
+            return
+        for stored in outcome.value.messages:
+            assert stored.row.token is not None
+            release = c.Release(
+                message_id=stored.row.id,
+                token=stored.row.token,
+                actor=command.actor,
+                tenant=command.tenant,
+            )
+            self.run(release).add_done_callback(lambda future: future.exception())
+
+    async def _ask(self, question: Callable[..., T], *args: Any) -> T:
+        if self._closed:
+            raise StoreClosed
+        return await asyncio.get_running_loop().run_in_executor(self._threads, question, *args)
+
+    # messages
+
+    async def publish(self, queue: str, body: Any = None, **options: Unpack[PublishOptions]) -> Receipt:
+        """Put a message into a queue. When this returns, it survives a crash and a power cut."""
+        return (await self.run(self._asking.publish(queue, body, options)))[0]
+
+    async def publish_many(
+        self, queue: str, bodies: Iterable[Any | NewMessage], **options: Unpack[PublishOptions]
+    ) -> list[Receipt]:
+        """Put many messages into a queue, all or none. Items may be bodies or whole `NewMessage`s."""
+        return await self.run(self._asking.publish_many(queue, bodies, **options))
+
+    async def claim(
+        self,
+        *queues: str,
+        limit: int | None = 1,
+        wait: float = 0,
+        lease: float | None = None,
+        subscription: str | None = None,
+        worker: str | None = None,
+    ) -> list[Message]:
+        """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first."""
+        command = self._asking.claim(queues, limit, lease, subscription, worker)
+        taken: Taken = await self.run(command)
+        if not taken.messages and wait > 0:
+            taken = await self._wait_and_claim(command, wait)
+        return [self._core.directory.message(stored, with_token=True) for stored in taken.messages]
+
+    async def _wait_and_claim(self, command: c.Claim, wait: float) -> Taken:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait
+        lines = await self._ask(self._questions.lines, command.queues, command.subscription)
+        rung = asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(rung.set)
+
+        waiter = Waiter(lines, wake)
+        self._core.hub.join(waiter)
+        try:
+            while True:
+                rung.clear()
+                self._core.hub.rearm(waiter)
+                taken: Taken = await self.run(command)
+                left = until - loop.time()
+                if taken.messages or left <= 0:
+                    return taken
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(rung.wait(), self._nap(taken.next_due, left))
+        finally:
+            self._core.hub.leave(waiter)
+
+    def _nap(self, next_due: int | None, left: float) -> float:
+        nap = min(left, POLL_S)
+        if next_due is not None:
+            nap = min(nap, max(0.001, (next_due - self._core.clock.now()) / 1e6))
+        return nap
+
+    async def complete(self, claimed: Message, result: Any = None) -> None:
+        await self.run(self._asking.complete(claimed, result))
+
+    async def fail(
+        self,
+        claimed: Message,
+        reason: str,
+        *,
+        kind: str | None = None,
+        retry: bool = True,
+        delay: float | None = None,
+    ) -> None:
+        """It did not work: again after a pause, or (`retry=False`, or no attempts left) a dead letter."""
+        await self.run(self._asking.fail(claimed, reason, kind, retry, delay))
+
+    async def release(self, claimed: Message) -> None:
+        """Give it back untouched; the attempt does not count."""
+        await self.run(c.Release(**self._asking.held(claimed)))
+
+    async def extend(self, claimed: Message, lease: float | None = None) -> int:
+        """Keep the claim for another lease from now; returns its new end."""
+        return await self.run(c.Extend(lease_s=lease, **self._asking.held(claimed)))
+
+    async def snooze(
+        self,
+        claimed: Message,
+        seconds: float | None = None,
+        *,
+        until: Moment | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Later, without counting an attempt."""
+        await self.run(self._asking.snooze(claimed, seconds, until, reason))
+
+    async def cancel(self, message_id: str, reason: str = "cancelled") -> None:
+        await self.run(c.Cancel(message_id=message_id, reason=reason, **self._who()))
+
+    async def kill(self, message_id: str, reason: str) -> None:
+        """End an open message as a dead letter."""
+        await self.run(c.Kill(message_id=message_id, reason=reason, **self._who()))
+
+    async def reprioritise(
+        self, message_id: str, *, tier: str | None = None, score: int | None = None
+    ) -> None:
+        await self.run(c.Reprioritise(message_id=message_id, tier=tier, score=score, **self._who()))
+
+    async def replay(self, *message_ids: str, scope: str | None = None, limit: int = 1000) -> list[str]:
+        """Dead letters back to where they came from: these, or up to `limit` of a scope."""
+        return await self.run(c.Replay(message_ids=message_ids, scope=scope, limit=limit, **self._who()))
+
+    async def discard(self, *message_ids: str, scope: str | None = None, limit: int = 1000) -> list[str]:
+        """Give dead letters up for good: these, or up to `limit` of a scope."""
+        return await self.run(c.Discard(message_ids=message_ids, scope=scope, limit=limit, **self._who()))
+
+    def unit(self) -> AsyncUnit:
+        """`async with room.unit() as unit:` gathers verbs that commit together when the block ends well."""
+        return AsyncUnit(self._asking, self.run)
+
+    # reading
+
+    async def get(self, message_id: str) -> Message:
+        return await self._ask(self._questions.get, message_id)
+
+    async def list(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
+        """A page of messages, live and archived; filters are the fields of `MessageFilter`."""
+        return await self._ask(self._questions.page, self._questions.filter(**wanted), cursor, limit)
+
+    async def peek(
+        self, queue: str, limit: int = 10, *, subscription: str | None = None
+    ) -> Iterable[Message]:
+        """What would be claimed next, without claiming it."""
+        return await self._ask(self._questions.peek, queue, limit, subscription)
+
+    async def counts(self, queue: str, *, subscription: str | None = None) -> Counts:
+        return await self._ask(self._questions.counts, queue, subscription)
+
+    # scopes and queues
+
+    async def create_scope(
+        self, slug: str, *, display_name: str = "", description: str = "", exist_ok: bool = False
+    ) -> Scope:
+        return await self.run(
+            c.CreateScope(
+                slug=slug,
+                display_name=display_name,
+                description=description,
+                exist_ok=exist_ok,
+                **self._who(),
+            )
+        )
+
+    async def set_scope_state(self, slug: str, state: str) -> Scope:
+        return await self.run(c.SetScopeState(slug=slug, state=PlaceState(state), **self._who()))
+
+    async def delete_scope(self, slug: str) -> None:
+        await self.run(c.DeleteScope(slug=slug, **self._who()))
+
+    async def create_queue(self, queue: str, *, exist_ok: bool = False, **settings: Any) -> Queue:
+        """Make a queue; settings are the fields of `QueueSettings`."""
+        return await self.run(c.CreateQueue(queue=queue, settings=settings, exist_ok=exist_ok, **self._who()))
+
+    async def update_queue(self, queue: str, **settings: Any) -> Queue:
+        return await self.run(c.UpdateQueue(queue=queue, settings=settings, **self._who()))
+
+    async def set_queue_state(self, queue: str, state: str) -> Queue:
+        return await self.run(c.SetQueueState(queue=queue, state=PlaceState(state), **self._who()))
+
+    async def delete_queue(self, queue: str) -> None:
+        await self.run(c.DeleteQueue(queue=queue, **self._who()))
+
+    async def scope(self, slug: str) -> Scope:
+        return await self._ask(self._questions.scope, slug)
+
+    async def scopes(self) -> Iterable[Scope]:
+        return await self._ask(self._questions.scopes)
+
+    async def queue(self, queue: str) -> Queue:
+        return await self._ask(self._questions.queue, queue)
+
+    async def queues(self, scope: str | None = None) -> Iterable[Queue]:
+        return await self._ask(self._questions.queues, scope)
+
+    # subscriptions, schemas, records
+
+    async def subscribe(self, queue: str, name: str, *, earliest: bool = False) -> Subscription:
+        return await self.run(c.Subscribe(queue=queue, name=name, earliest=earliest, **self._who()))
+
+    async def unsubscribe(self, queue: str, name: str) -> None:
+        await self.run(c.Unsubscribe(queue=queue, name=name, **self._who()))
+
+    async def subscriptions(self, queue: str) -> Iterable[Subscription]:
+        return await self._ask(self._questions.subscriptions, queue)
+
+    async def check_seen(self, queue: str, subscription: str, key: str) -> bool:
+        """Whether this subscriber has seen this key; it is remembered for a day."""
+        return await self.run(c.CheckSeen(queue=queue, name=subscription, key=key, **self._who()))
+
+    async def register_schema(
+        self, scope: str, name: str, document: dict[str, Any], *, version: int | None = None
+    ) -> Schema:
+        return await self.run(
+            c.RegisterSchema(scope=scope, name=name, document=document, version=version, **self._who())
+        )
+
+    async def schemas(self, scope: str) -> Iterable[Schema]:
+        return await self._ask(self._questions.schemas, scope)
+
+    async def record(
+        self, kind: str, key: str, data: dict[str, Any], *, about: Message | None = None
+    ) -> None:
+        await self.run(self._asking.record(kind, key, data, about))
+
+    async def records(
+        self, kind: str, key: str | None = None, *, after: int = 0, limit: int = PAGE
+    ) -> Iterable[Record]:
+        return await self._ask(self._questions.records, kind, key, after, limit)
+
+    # the ledger
+
+    async def events(self, after: int = 0, *, follow: bool = False) -> AsyncIterator[Event]:
+        """Every event after a position, in order; with `follow`, also those to come, as they come."""
+        loop = asyncio.get_running_loop()
+        rung = asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(rung.set)
+
+        self._core.hub.follow(wake)
+        try:
+            while True:
+                rung.clear()
+                events = await self._ask(self._questions.events, after, EVENTS_AT_ONCE)
+                for event in events:
+                    yield event
+                    after = event.seq
+                if len(events) == EVENTS_AT_ONCE:
+                    continue
+                if not follow:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(rung.wait(), POLL_S)
+        finally:
+            self._core.hub.unfollow(wake)
+
+    async def head(self) -> Head:
+        return await self._ask(self._questions.head)
+
+    async def set_position(self, name: str, seq: int, *, hold: bool = False) -> None:
+        """Remember how far a reader of the ledger has come; `hold` keeps the pruner behind it."""
+        await self.run(c.SetPosition(name=name, seq=seq, hold=hold, **self._who()))
+
+    async def positions(self) -> Iterable[Position]:
+        return await self._ask(self._questions.positions)
+
+    async def housekeepers(self) -> Iterable[HousekeeperStatus]:
+        return await self._ask(self._questions.housekeepers)
+
+    async def housekeep(self, name: str) -> int:
+        """Run one housekeeper now; how many items it handled."""
+        return await self._ask(self._core.rounds.run_one, name)
+
+    # workers
+
+    def worker(self, queue: str, **options: Unpack[WorkerOptions]) -> Callable[[Handler], Handler]:
+        """Decorate a function that handles messages of a queue; `run_workers` calls it."""
+        return self._workers.register(queue, options)
+
+    async def run_workers(self, *, grace: float = 10.0) -> None:
+        """Handle messages until `stop_workers` or cancellation, then let running handlers finish for `grace`."""
+        await self._workers.run(grace)
+
+    def stop_workers(self) -> None:
+        self._workers.stop()
+
+    # life
+
+    def _who(self) -> dict[str, str]:
+        return {"actor": self._asking.actor, "tenant": self._asking.tenant}
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._workers.stop()
+        while self._batch:
+            await asyncio.sleep(0)
+        self._closed = True
+        await asyncio.get_running_loop().run_in_executor(None, self._core.close)
+        await asyncio.sleep(0)
+        self._threads.shutdown(wait=False)
+
+
+@contextlib.asynccontextmanager
+async def open_room(url: str = "sqlite:///postroom.db", **options: Any) -> AsyncIterator[Room]:
+    """Open a room: `async with postroom.open("sqlite:///room.db") as room: …`.
+
+    Options are the fields of `RoomOptions`.
+    """
+    chosen = RoomOptions(**options)
+    loop = asyncio.get_running_loop()
+
+    def start() -> Core:
+        core = Core(open_store(url, chosen), chosen)
+        core.start()
+        return core
+
+    room = Room(await loop.run_in_executor(None, start))
+    try:
+        yield room
+    finally:
+        await room.close()

@@ -1,0 +1,331 @@
+"""The synchronous room: the same verbs for threads. A caller who is alone commits on its own thread."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Unpack
+
+from postroom.errors import StoreClosed
+from postroom.kernel import commands as c
+from postroom.kernel.hub import Waiter
+from postroom.kernel.ledger import Event, Head
+from postroom.kernel.model import (
+    Counts,
+    Message,
+    NewMessage,
+    PlaceState,
+    Position,
+    Queue,
+    Receipt,
+    Record,
+    Schema,
+    Scope,
+    Subscription,
+)
+from postroom.kernel.verbs.claims import Taken
+from postroom.room.asking import Asking, Moment, PublishOptions
+from postroom.room.core import Core, RoomOptions, open_store
+from postroom.room.questions import PAGE, HousekeeperStatus, Page, Questions
+from postroom.room.rooms import EVENTS_AT_ONCE, POLL_S
+from postroom.room.sync_workers import ThreadWorkers
+from postroom.room.unit import SyncUnit
+from postroom.room.workers import Handler, WorkerOptions
+
+
+class SyncRoom:
+    """A post room, open for use from threads. Make one with `with postroom.open_sync(url) as room`."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._asking = Asking(core.actor, core.options.tenant, core.clock)
+        self._questions = Questions(core)
+        self._workers = ThreadWorkers(self)
+        self._closed = False
+
+    @property
+    def actor(self) -> str:
+        return self._asking.actor
+
+    def run(self, command: c.Command) -> Any:
+        """Carry out any command of the kernel; returns when its outcome is durable."""
+        return self._core.committer.execute(command)
+
+    # messages
+
+    def publish(self, queue: str, body: Any = None, **options: Unpack[PublishOptions]) -> Receipt:
+        """Put a message into a queue. When this returns, it survives a crash and a power cut."""
+        return self.run(self._asking.publish(queue, body, options))[0]
+
+    def publish_many(
+        self, queue: str, bodies: Iterable[Any | NewMessage], **options: Unpack[PublishOptions]
+    ) -> list[Receipt]:
+        """Put many messages into a queue, all or none. Items may be bodies or whole `NewMessage`s."""
+        return self.run(self._asking.publish_many(queue, bodies, **options))
+
+    def claim(
+        self,
+        *queues: str,
+        limit: int | None = 1,
+        wait: float = 0,
+        lease: float | None = None,
+        subscription: str | None = None,
+        worker: str | None = None,
+    ) -> list[Message]:
+        """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first."""
+        command = self._asking.claim(queues, limit, lease, subscription, worker)
+        taken: Taken = self.run(command)
+        if not taken.messages and wait > 0:
+            taken = self._wait_and_claim(command, wait)
+        return [self._core.directory.message(stored, with_token=True) for stored in taken.messages]
+
+    def _wait_and_claim(self, command: c.Claim, wait: float) -> Taken:
+        until = time.monotonic() + wait
+        rung = threading.Event()
+        waiter = Waiter(self._questions.lines(command.queues, command.subscription), rung.set)
+        self._core.hub.join(waiter)
+        try:
+            while True:
+                rung.clear()
+                self._core.hub.rearm(waiter)
+                taken: Taken = self.run(command)
+                left = until - time.monotonic()
+                if taken.messages or left <= 0:
+                    return taken
+                nap = min(left, POLL_S)
+                if taken.next_due is not None:
+                    nap = min(nap, max(0.001, (taken.next_due - self._core.clock.now()) / 1e6))
+                rung.wait(nap)
+        finally:
+            self._core.hub.leave(waiter)
+
+    def complete(self, claimed: Message, result: Any = None) -> None:
+        self.run(self._asking.complete(claimed, result))
+
+    def fail(
+        self,
+        claimed: Message,
+        reason: str,
+        *,
+        kind: str | None = None,
+        retry: bool = True,
+        delay: float | None = None,
+    ) -> None:
+        """It did not work: again after a pause, or (`retry=False`, or no attempts left) a dead letter."""
+        self.run(self._asking.fail(claimed, reason, kind, retry, delay))
+
+    def release(self, claimed: Message) -> None:
+        """Give it back untouched; the attempt does not count."""
+        self.run(c.Release(**self._asking.held(claimed)))
+
+    def extend(self, claimed: Message, lease: float | None = None) -> int:
+        """Keep the claim for another lease from now; returns its new end."""
+        return self.run(c.Extend(lease_s=lease, **self._asking.held(claimed)))
+
+    def snooze(
+        self,
+        claimed: Message,
+        seconds: float | None = None,
+        *,
+        until: Moment | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Later, without counting an attempt."""
+        self.run(self._asking.snooze(claimed, seconds, until, reason))
+
+    def cancel(self, message_id: str, reason: str = "cancelled") -> None:
+        self.run(c.Cancel(message_id=message_id, reason=reason, **self._who()))
+
+    def kill(self, message_id: str, reason: str) -> None:
+        """End an open message as a dead letter."""
+        self.run(c.Kill(message_id=message_id, reason=reason, **self._who()))
+
+    def reprioritise(self, message_id: str, *, tier: str | None = None, score: int | None = None) -> None:
+        self.run(c.Reprioritise(message_id=message_id, tier=tier, score=score, **self._who()))
+
+    def replay(self, *message_ids: str, scope: str | None = None, limit: int = 1000) -> list[str]:
+        """Dead letters back to where they came from: these, or up to `limit` of a scope."""
+        return self.run(c.Replay(message_ids=message_ids, scope=scope, limit=limit, **self._who()))
+
+    def discard(self, *message_ids: str, scope: str | None = None, limit: int = 1000) -> list[str]:
+        """Give dead letters up for good: these, or up to `limit` of a scope."""
+        return self.run(c.Discard(message_ids=message_ids, scope=scope, limit=limit, **self._who()))
+
+    def unit(self) -> SyncUnit:
+        """`with room.unit() as unit:` gathers verbs that commit together when the block ends well."""
+        return SyncUnit(self._asking, self.run)
+
+    # reading
+
+    def get(self, message_id: str) -> Message:
+        return self._questions.get(message_id)
+
+    def list(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
+        """A page of messages, live and archived; filters are the fields of `MessageFilter`."""
+        return self._questions.page(self._questions.filter(**wanted), cursor, limit)
+
+    def peek(self, queue: str, limit: int = 10, *, subscription: str | None = None) -> Iterable[Message]:
+        """What would be claimed next, without claiming it."""
+        return self._questions.peek(queue, limit, subscription)
+
+    def counts(self, queue: str, *, subscription: str | None = None) -> Counts:
+        return self._questions.counts(queue, subscription)
+
+    # scopes and queues
+
+    def create_scope(
+        self, slug: str, *, display_name: str = "", description: str = "", exist_ok: bool = False
+    ) -> Scope:
+        return self.run(
+            c.CreateScope(
+                slug=slug,
+                display_name=display_name,
+                description=description,
+                exist_ok=exist_ok,
+                **self._who(),
+            )
+        )
+
+    def set_scope_state(self, slug: str, state: str) -> Scope:
+        return self.run(c.SetScopeState(slug=slug, state=PlaceState(state), **self._who()))
+
+    def delete_scope(self, slug: str) -> None:
+        self.run(c.DeleteScope(slug=slug, **self._who()))
+
+    def create_queue(self, queue: str, *, exist_ok: bool = False, **settings: Any) -> Queue:
+        """Make a queue; settings are the fields of `QueueSettings`."""
+        return self.run(c.CreateQueue(queue=queue, settings=settings, exist_ok=exist_ok, **self._who()))
+
+    def update_queue(self, queue: str, **settings: Any) -> Queue:
+        return self.run(c.UpdateQueue(queue=queue, settings=settings, **self._who()))
+
+    def set_queue_state(self, queue: str, state: str) -> Queue:
+        return self.run(c.SetQueueState(queue=queue, state=PlaceState(state), **self._who()))
+
+    def delete_queue(self, queue: str) -> None:
+        self.run(c.DeleteQueue(queue=queue, **self._who()))
+
+    def scope(self, slug: str) -> Scope:
+        return self._questions.scope(slug)
+
+    def scopes(self) -> Iterable[Scope]:
+        return self._questions.scopes()
+
+    def queue(self, queue: str) -> Queue:
+        return self._questions.queue(queue)
+
+    def queues(self, scope: str | None = None) -> Iterable[Queue]:
+        return self._questions.queues(scope)
+
+    # subscriptions, schemas, records
+
+    def subscribe(self, queue: str, name: str, *, earliest: bool = False) -> Subscription:
+        return self.run(c.Subscribe(queue=queue, name=name, earliest=earliest, **self._who()))
+
+    def unsubscribe(self, queue: str, name: str) -> None:
+        self.run(c.Unsubscribe(queue=queue, name=name, **self._who()))
+
+    def subscriptions(self, queue: str) -> Iterable[Subscription]:
+        return self._questions.subscriptions(queue)
+
+    def check_seen(self, queue: str, subscription: str, key: str) -> bool:
+        """Whether this subscriber has seen this key; it is remembered for a day."""
+        return self.run(c.CheckSeen(queue=queue, name=subscription, key=key, **self._who()))
+
+    def register_schema(
+        self, scope: str, name: str, document: dict[str, Any], *, version: int | None = None
+    ) -> Schema:
+        return self.run(
+            c.RegisterSchema(scope=scope, name=name, document=document, version=version, **self._who())
+        )
+
+    def schemas(self, scope: str) -> Iterable[Schema]:
+        return self._questions.schemas(scope)
+
+    def record(self, kind: str, key: str, data: dict[str, Any], *, about: Message | None = None) -> None:
+        self.run(self._asking.record(kind, key, data, about))
+
+    def records(
+        self, kind: str, key: str | None = None, *, after: int = 0, limit: int = PAGE
+    ) -> Iterable[Record]:
+        return self._questions.records(kind, key, after, limit)
+
+    # the ledger
+
+    def events(self, after: int = 0, *, follow: bool = False) -> Iterator[Event]:
+        """Every event after a position, in order; with `follow`, also those to come, as they come."""
+        rung = threading.Event()
+        self._core.hub.follow(rung.set)
+        try:
+            while True:
+                rung.clear()
+                events = self._questions.events(after, EVENTS_AT_ONCE)
+                for event in events:
+                    yield event
+                    after = event.seq
+                if len(events) == EVENTS_AT_ONCE:
+                    continue
+                if not follow or self._closed:
+                    return
+                rung.wait(POLL_S)
+        finally:
+            self._core.hub.unfollow(rung.set)
+
+    def head(self) -> Head:
+        return self._questions.head()
+
+    def set_position(self, name: str, seq: int, *, hold: bool = False) -> None:
+        """Remember how far a reader of the ledger has come; `hold` keeps the pruner behind it."""
+        self.run(c.SetPosition(name=name, seq=seq, hold=hold, **self._who()))
+
+    def positions(self) -> Iterable[Position]:
+        return self._questions.positions()
+
+    def housekeepers(self) -> Iterable[HousekeeperStatus]:
+        return self._questions.housekeepers()
+
+    def housekeep(self, name: str) -> int:
+        """Run one housekeeper now; how many items it handled."""
+        return self._core.rounds.run_one(name)
+
+    # workers
+
+    def worker(self, queue: str, **options: Unpack[WorkerOptions]) -> Callable[[Handler], Handler]:
+        """Decorate a function that handles messages of a queue; `run_workers` calls it in threads."""
+        return self._workers.register(queue, options)
+
+    def run_workers(self, *, grace: float = 10.0) -> None:
+        """Handle messages until `stop_workers`, then let running handlers finish for `grace` seconds."""
+        self._workers.run(grace)
+
+    def stop_workers(self) -> None:
+        self._workers.stop()
+
+    # life
+
+    def _who(self) -> dict[str, str]:
+        return {"actor": self._asking.actor, "tenant": self._asking.tenant}
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._workers.stop()
+        with contextlib.suppress(StoreClosed):
+            self._core.close()
+
+
+@contextlib.contextmanager
+def open_sync(url: str = "sqlite:///postroom.db", **options: Any) -> Iterator[SyncRoom]:
+    """Open a room for threads: `with postroom.open_sync("sqlite:///room.db") as room: …`.
+
+    Options are the fields of `RoomOptions`.
+    """
+    chosen = RoomOptions(**options)
+    core = Core(open_store(url, chosen), chosen)
+    core.start()
+    room = SyncRoom(core)
+    try:
+        yield room
+    finally:
+        room.close()

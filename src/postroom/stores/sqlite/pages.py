@@ -1,0 +1,77 @@
+"""Listing messages: a filter becomes a WHERE with bound values, over live and archived rows alike."""
+
+from typing import Any
+
+import msgspec
+
+from postroom.kernel.rows import CONTENT_FIELDS, ROW_FIELDS
+from postroom.kernel.store import MessageFilter
+
+_ROW = ", ".join(f"m.{name}" for name in ROW_FIELDS)
+_LIVE = "SELECT " + _ROW + ", " + ", ".join(f"c.{name}" for name in CONTENT_FIELDS)
+_LIVE += " FROM messages m JOIN contents c ON c.seq = m.seq WHERE "
+_ARCHIVED = "SELECT " + _ROW + ", " + ", ".join(f"c.{name}" for name in CONTENT_FIELDS)
+_ARCHIVED += " FROM archive m JOIN archive c ON c.seq = m.seq WHERE "
+
+_EQUALS = {
+    "message_type": "m.message_type = ?",
+    "correlation_id": "m.correlation_id = ?",
+    "causation_id": "m.causation_id = ?",
+    "parent_id": "m.parent_id = ?",
+    "agent": "c.agent = ?",
+    "channel": "c.channel = ?",
+    "sender_id": "c.sender_id = ?",
+    "created_after": "m.created_at > ?",
+    "created_before": "m.created_at < ?",
+}
+
+
+class Places(msgspec.Struct, frozen=True):
+    scopes: dict[tuple[str, str], int]
+    queues: dict[tuple[str, str], int]
+
+
+Clauses = list[tuple[str, tuple[Any, ...]]]
+
+
+def clauses(wanted: MessageFilter, places: Places) -> Clauses | None:
+    """The conditions with their values; None when a named place does not exist."""
+    found: Clauses = []
+    if wanted.queue is not None:
+        queue_id = places.queues.get((wanted.tenant, wanted.queue))
+        if queue_id is None:
+            return None
+        found.append(("m.queue_id = ?", (queue_id,)))
+    elif wanted.scope is not None:
+        scope_id = places.scopes.get((wanted.tenant, wanted.scope))
+        if scope_id is None:
+            return None
+        found.append(("m.scope_id = ?", (scope_id,)))
+    found.append(("m.tenant = ?", (wanted.tenant,)))
+    for field, clause in _EQUALS.items():
+        value = getattr(wanted, field)
+        if value is not None:
+            found.append((clause, (value,)))
+    if wanted.states:
+        marks = ", ".join("?" * len(wanted.states))
+        found.append((f"m.state IN ({marks})", tuple(str(state) for state in wanted.states)))
+    for name, value in wanted.labels:
+        found.append(("json_extract(c.labels, ?) IS ?", (f'$."{name}"', value)))
+    if wanted.subscription is not None:
+        named = "m.subscription_id IN (SELECT id FROM subscriptions WHERE name = ?)"
+        found.append((named, (wanted.subscription,)))
+    elif not wanted.deliveries:
+        found.append(("m.subscription_id IS NULL", ()))
+    return found
+
+
+def statement(
+    found: Clauses, after: int | None, limit: int, newest_first: bool, *, archived: bool
+) -> tuple[str, tuple[Any, ...]]:
+    parts, values = [clause for clause, _ in found], [value for _, vs in found for value in vs]
+    if after is not None:
+        parts.append("m.seq < ?" if newest_first else "m.seq > ?")
+        values.append(after)
+    sql = (_ARCHIVED if archived else _LIVE) + " AND ".join(parts)
+    sql += " ORDER BY m.seq DESC LIMIT ?" if newest_first else " ORDER BY m.seq LIMIT ?"
+    return sql, (*values, limit)

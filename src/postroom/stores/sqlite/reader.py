@@ -1,0 +1,142 @@
+"""Reads of what is committed, on a connection of their own and in one snapshot."""
+
+from typing import Any
+
+import apsw
+
+from postroom.kernel.ledger import GENESIS, Event, Folded, Head, unroll
+from postroom.kernel.model import Counts, Position, Queue, Record, Schema, Scope, Subscription
+from postroom.kernel.rows import Stored
+from postroom.kernel.states import State
+from postroom.kernel.store import HousekeeperRun, MessageFilter
+from postroom.stores.sqlite import pages, records
+from postroom.stores.sqlite.places import read_queues, read_scopes
+from postroom.stores.sqlite.statements import SQL
+from postroom.stores.sqlite.transaction import stored
+
+ALL_STATES = """
+SELECT m.id, s.slug, q.slug, m.state, m.attempts FROM messages m
+JOIN queues q ON q.id = m.queue_id JOIN scopes s ON s.id = q.scope_id
+UNION ALL
+SELECT m.id, s.slug, q.slug, m.state, m.attempts FROM archive m
+JOIN queues q ON q.id = m.queue_id JOIN scopes s ON s.id = q.scope_id
+"""
+
+
+class SqliteReader:
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+
+    def get(self, message_id: str) -> Stored | None:
+        found = self._db.execute(SQL["stored"], (message_id,)).fetchone()
+        if found is not None:
+            return stored(found)
+        found = self._db.execute(SQL["archived"], (message_id,)).fetchone()
+        if found is None:
+            return None
+        message = stored(found)
+        message.archived = True
+        return message
+
+    def page(self, wanted: MessageFilter, after: int | None, limit: int) -> list[Stored]:
+        places = pages.Places(
+            scopes={(scope.tenant, scope.slug): scope.id for scope in read_scopes(self._db)},
+            queues={(queue.tenant, queue.path): queue.id for queue in read_queues(self._db)},
+        )
+        clauses = pages.clauses(wanted, places)
+        if clauses is None:
+            return []
+        found = []
+        for archived in (False, True):
+            sql, bindings = pages.statement(clauses, after, limit, wanted.newest_first, archived=archived)
+            for row in self._db.execute(sql, bindings):
+                message = stored(row)
+                message.archived = archived
+                found.append(message)
+        found.sort(key=lambda message: message.row.seq, reverse=wanted.newest_first)
+        return found[:limit]
+
+    def peek(self, line: int, limit: int) -> list[Stored]:
+        return [stored(row) for row in self._db.execute(SQL["pending"], (line, limit))]
+
+    def scope(self, tenant: str, slug: str) -> Scope | None:
+        return next((s for s in read_scopes(self._db) if (s.tenant, s.slug) == (tenant, slug)), None)
+
+    def scopes(self, tenant: str) -> list[Scope]:
+        return [scope for scope in read_scopes(self._db) if scope.tenant == tenant and "#" not in scope.slug]
+
+    def queue(self, tenant: str, scope: str, slug: str) -> Queue | None:
+        wanted = (tenant, scope, slug)
+        return next((q for q in read_queues(self._db) if (q.tenant, q.scope, q.slug) == wanted), None)
+
+    def queues(self, tenant: str, scope: str | None) -> list[Queue]:
+        return [
+            queue
+            for queue in read_queues(self._db)
+            if queue.tenant == tenant and (scope is None or queue.scope == scope)
+        ]
+
+    def queue_names(self) -> dict[int, tuple[str, str]]:
+        rows = self._db.execute(
+            "SELECT q.id, s.slug, q.slug FROM queues q JOIN scopes s ON s.id = q.scope_id"
+        )
+        return {queue_id: (scope.partition("#")[0], slug) for queue_id, scope, slug in rows}
+
+    def counts(self, queue_id: int, subscription_id: int = 0) -> Counts:
+        return Counts(**dict(self._db.execute(SQL["peek_count"], (queue_id, subscription_id))))
+
+    def subscriptions(self, queue_id: int) -> list[Subscription]:
+        scope, slug = self.queue_names()[queue_id]
+        return records.read_subscriptions(self._db, queue_id, f"{scope}/{slug}")
+
+    def subscription_names(self) -> dict[int, str]:
+        return dict(self._db.execute("SELECT id, name FROM subscriptions"))
+
+    def schemas(self, tenant: str, scope: str) -> list[Schema]:
+        found = self.scope(tenant, scope)
+        return records.read_schemas(self._db, found) if found else []
+
+    def records(self, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
+        return records.read_records(self._db, kind, key, after, limit)
+
+    def positions(self) -> list[Position]:
+        return records.read_positions(self._db)
+
+    def housekeepers(self) -> list[HousekeeperRun]:
+        return records.read_runs(self._db)
+
+    def leader(self, name: str, now: int) -> str | None:
+        found = self._db.execute(
+            "SELECT holder FROM leaders WHERE name = ? AND until > ?", (name, now)
+        ).fetchone()
+        return found[0] if found else None
+
+    def next_due(self) -> int | None:
+        found = self._db.execute(SQL["next_due"]).fetchone()
+        return found[0] if found else None
+
+    def events(self, after: int, limit: int) -> list[Event]:
+        rows: list[tuple[Any, ...]] = self._db.execute(SQL["events"], (after, limit)).fetchall()
+        if not rows:
+            return []
+        before = rows[0][0] - 1
+        found = self._db.execute(SQL["event_hash"], (before,)).fetchone()
+        anchor = self.anchor()
+        previous = found[0] if found else anchor.hash if anchor.seq == before else GENESIS
+        return list(unroll(rows, previous))
+
+    def head(self) -> Head:
+        return self._chain("head")
+
+    def anchor(self) -> Head:
+        return self._chain("anchor")
+
+    def _chain(self, name: str) -> Head:
+        seq, hash_, time, _ = self._db.execute(SQL["chain"], (name,)).fetchone()
+        return Head(seq, hash_, time)
+
+    def folded(self) -> dict[str, Folded]:
+        return {
+            id_: Folded(f"{scope.partition('#')[0]}/{queue}", State(state), attempts)
+            for id_, scope, queue, state, attempts in self._db.execute(ALL_STATES)
+        }

@@ -1,0 +1,213 @@
+"""The SQLite store: opening and owning the file, its writer connection, and a few for reading.
+
+Durable means synced: `synchronous=FULL` in WAL mode. `durability="relaxed"` trades the last moments before a
+power cut for speed; a crash of the process alone loses nothing either way.
+"""
+
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import apsw
+
+from postroom.errors import LedgerBroken, StoreClosed, StoreCorrupt, StoreFailed, StoreReadOnly
+from postroom.kernel.ledger import Head, verify
+from postroom.kernel.store import Transaction
+from postroom.stores.sqlite.faults import translated
+from postroom.stores.sqlite.migrate import copy_to, migrate
+from postroom.stores.sqlite.owner import OwnerLock
+from postroom.stores.sqlite.reader import SqliteReader
+from postroom.stores.sqlite.transaction import Cache, SqliteTransaction
+
+log = logging.getLogger("postroom.sqlite")
+
+Durability = Literal["full", "relaxed"]
+
+READERS = 4
+CHECKPOINT_PAGES = 4000
+WHOLE_CHECK_BYTES = 1 << 28
+TAIL_EVENTS = 1000
+
+
+class SqliteStore:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        durability: Durability = "full",
+        backups: Path | None = None,
+        vfs: str | None = None,
+    ) -> None:
+        """`vfs` names another SQLite file layer; one without shared memory, so reads share the writer."""
+        self.path = path
+        self._name = str(path)
+        self._vfs = vfs
+        self._closed = False
+        self._lock: OwnerLock | None = None
+        self._tx: SqliteTransaction | None = None
+        self._cache: Cache | None = None
+        self._writer_use = threading.RLock()
+        self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
+        if vfs is None:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreReadOnly(path=self._name, reason=error.strerror or str(error)) from error
+            self._lock = OwnerLock(path)
+        try:
+            with translated(self._name):
+                self._db = self._open_writer(durability)
+                self.backup_made = migrate(self._db, self._name, backups or path.parent / "backups")
+                self._check()
+                self._mark_clean(False)
+        except BaseException:
+            self._give_up_open()
+            raise
+        for _ in range(READERS if vfs is None else 0):
+            self._readers.put(None)
+
+    def _open_writer(self, durability: Durability) -> apsw.Connection:
+        db = apsw.Connection(self._name, vfs=self._vfs, statementcachesize=200)
+        if self._vfs is not None:
+            db.pragma("locking_mode", "exclusive")
+        db.set_busy_timeout(5000)
+        if db.pragma("user_version") == 0:
+            db.pragma("auto_vacuum", "incremental")
+        mode = db.pragma("journal_mode", "wal")
+        if mode != "wal":
+            raise StoreFailed(path=self._name, reason=f"write-ahead logging is not to be had ({mode})")
+        db.pragma("synchronous", "full" if durability == "full" else "normal")
+        db.pragma("cache_size", -65536)
+        db.pragma("temp_store", "memory")
+        db.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        db.pragma("journal_size_limit", 64 << 20)
+        return db
+
+    def _give_up_open(self) -> None:
+        self._closed = True
+        if hasattr(self, "_db"):
+            with contextlib.suppress(apsw.Error):
+                self._db.close(True)
+        if self._lock is not None:
+            self._lock.release()
+
+    def _check(self) -> None:
+        """After an unclean end the pages are checked (a very large file's are not), and always the ledger's tail."""
+        clean = self._db.execute("SELECT value FROM meta WHERE name = 'clean'").fetchone()
+        if clean is not None and clean[0] != "1":
+            size = self._db.pragma("page_count") * self._db.pragma("page_size")
+            if size <= WHOLE_CHECK_BYTES:
+                problem = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+                if problem != "ok":
+                    raise StoreCorrupt(path=self._name, problem=problem)
+            else:
+                log.warning(
+                    "%s has %d MB and was not closed cleanly; run a full check", self._name, size >> 20
+                )
+        reader = SqliteReader(self._db)
+        head, anchor = reader.head(), reader.anchor()
+        start = max(anchor.seq, head.seq - TAIL_EVENTS)
+        events = reader.events(start, TAIL_EVENTS + 1)
+        begin = Head(start, events[0].previous_hash) if events else anchor
+        try:
+            verify(events, begin, head)
+        except LedgerBroken as error:
+            raise StoreCorrupt(path=self._name, problem=str(error)) from error
+
+    def _mark_clean(self, clean: bool) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clean', ?)", ("1" if clean else "0",))
+
+    # writing: one thread at a time
+
+    def begin(self) -> Transaction:
+        if self._closed:
+            raise StoreClosed
+        self._writer_use.acquire()
+        try:
+            with translated(self._name):
+                self._db.execute("BEGIN IMMEDIATE")
+                if self._cache is None:
+                    self._cache = Cache(self._db)
+                self._tx = SqliteTransaction(self._db, self._cache)
+                return self._tx
+        except BaseException:
+            self._abandon()
+            raise
+
+    def commit(self, tx: Transaction) -> None:
+        assert tx is self._tx and self._tx is not None
+        with translated(self._name):
+            head = self._tx.finish()
+            self._db.execute("COMMIT")
+        self._tx.settle(head)
+        self._tx = None
+        self._writer_use.release()
+
+    def rollback(self, tx: Transaction) -> None:
+        assert tx is self._tx
+        self._abandon()
+
+    def _abandon(self) -> None:
+        self._tx = None
+        self._cache = None
+        try:
+            if self._db.in_transaction:
+                with translated(self._name):
+                    self._db.execute("ROLLBACK")
+        finally:
+            self._writer_use.release()
+
+    # reading: any thread
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[SqliteReader]:
+        if self._closed:
+            raise StoreClosed
+        if self._vfs is not None:
+            with self._writer_use, translated(self._name):
+                yield SqliteReader(self._db)
+            return
+        db = self._readers.get()
+        try:
+            with translated(self._name):
+                if db is None:
+                    db = self._open_reader()
+                db.execute("BEGIN")
+                try:
+                    yield SqliteReader(db)
+                finally:
+                    db.execute("COMMIT")
+        finally:
+            self._readers.put(db)
+
+    def _open_reader(self) -> apsw.Connection:
+        db = apsw.Connection(self._name, flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=100)
+        db.set_busy_timeout(5000)
+        return db
+
+    def backup(self, target: Path) -> None:
+        """A consistent copy while the room stays open."""
+        with self.reader() as reader, translated(str(target)):
+            copy_to(reader._db, target)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        with self._writer_use:
+            self._closed = True
+            if self._vfs is None:
+                for _ in range(READERS):
+                    db = self._readers.get()
+                    if db is not None:
+                        db.close()
+            try:
+                with translated(self._name):
+                    self._mark_clean(True)
+            finally:
+                self._db.close(True)
+                if self._lock is not None:
+                    self._lock.release()
