@@ -84,53 +84,55 @@ def check_text(field: str, value: Any, limits: Limits) -> None:
         raise InvalidField(field, f"must be a text of at most {limits.text_chars} characters")
 
 
-_TEXTS = (
-    "message_type",
-    "content_type",
-    "idempotency_key",
-    "correlation_id",
-    "causation_id",
-    "parent_id",
-    "source_type",
-    "source_id",
-    "channel",
-    "sender",
-    "sender_id",
-    "agent",
-    "from_agent",
-)
-_DEFAULTS = {name: getattr(NewMessage(), name) for name in NewMessage.__struct_fields__}
-
-
 def check_message(message: NewMessage, now: int, limits: Limits) -> None:
-    """Everything but the body, which `body_bytes` checks while it encodes it."""
-    for field in _TEXTS:
-        value = getattr(message, field)
-        if value is not _DEFAULTS[field]:
-            check_text(field, value, limits)
-    if not message.message_type:
-        raise InvalidField("message_type", "must not be empty")
-    if message.idempotency_key == "":
-        raise InvalidField("idempotency_key", "must not be empty")
-    check_priority(message.priority_tier, message.priority_score)
-    if message.ttl_s is not None and not (_number(message.ttl_s) and 0 < message.ttl_s <= 366 * 24 * 3600):
-        raise InvalidField("ttl_s", f"is {message.ttl_s!r}, must be above 0 and at most 366 days of seconds")
-    if message.deadline is not None:
-        check_moment("deadline", message.deadline)
-        if message.deadline <= now:
+    """Everything but the body, which `body_bytes` checks while it encodes it.
+
+    Written out field by field, since most messages leave most fields at their defaults.
+    """
+    m = message
+    if m.message_type != "message":
+        check_text("message_type", m.message_type, limits)
+        if not m.message_type:
+            raise InvalidField("message_type", "must not be empty")
+    if m.content_type != JSON:
+        check_text("content_type", m.content_type, limits)
+    if m.idempotency_key is not None:
+        check_text("idempotency_key", m.idempotency_key, limits)
+        if not m.idempotency_key:
+            raise InvalidField("idempotency_key", "must not be empty")
+    if m.correlation_id is not None or m.causation_id is not None or m.parent_id is not None:
+        check_texts(m, ("correlation_id", "causation_id", "parent_id"), limits)
+    if m.source_type != "user" or m.source_id is not None:
+        check_texts(m, ("source_type", "source_id"), limits)
+    if m.channel is not None or m.sender is not None or m.sender_id is not None:
+        check_texts(m, ("channel", "sender", "sender_id"), limits)
+    if m.agent is not None or m.from_agent is not None:
+        check_texts(m, ("agent", "from_agent"), limits)
+    if m.priority_tier != "normal" or m.priority_score != 500:
+        check_priority(m.priority_tier, m.priority_score)
+    if m.ttl_s is not None and not (_number(m.ttl_s) and 0 < m.ttl_s <= 366 * 24 * 3600):
+        raise InvalidField("ttl_s", f"is {m.ttl_s!r}, must be above 0 and at most 366 days of seconds")
+    if m.deadline is not None:
+        check_moment("deadline", m.deadline)
+        if m.deadline <= now:
             raise InvalidField("deadline", "lies in the past")
-    if message.delay_until is not None:
-        check_moment("delay_until", message.delay_until)
-    if not isinstance(message.hop, int) or not 0 <= message.hop <= limits.hops:
-        raise InvalidField("hop", f"is {message.hop!r}, must be between 0 and {limits.hops}")
-    if message.labels:
-        check_labels(message.labels, limits)
-    if message.files is not None and (
-        not isinstance(message.files, list)
-        or len(message.files) > limits.files
-        or not all(isinstance(name, str) for name in message.files)
+    if m.delay_until is not None:
+        check_moment("delay_until", m.delay_until)
+    if m.hop != 0 and (not isinstance(m.hop, int) or not 0 <= m.hop <= limits.hops):
+        raise InvalidField("hop", f"is {m.hop!r}, must be between 0 and {limits.hops}")
+    if m.labels:
+        check_labels(m.labels, limits)
+    if m.files is not None and (
+        not isinstance(m.files, list)
+        or len(m.files) > limits.files
+        or not all(isinstance(name, str) for name in m.files)
     ):
         raise InvalidField("files", f"must be a list of at most {limits.files} paths")
+
+
+def check_texts(message: NewMessage, fields: tuple[str, ...], limits: Limits) -> None:
+    for field in fields:
+        check_text(field, getattr(message, field), limits)
 
 
 def _number(value: Any) -> bool:

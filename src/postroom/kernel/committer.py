@@ -8,14 +8,15 @@ import logging
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from postroom.errors import PostroomError, StoreClosed
-from postroom.kernel.commands import Command, Publish, Unit
+from postroom.kernel.commands import Claim, Command, Publish, Unit
 from postroom.kernel.engine import Engine, Outcome
 from postroom.kernel.hub import Hub
-from postroom.kernel.store import Store
+from postroom.kernel.store import Store, Transaction
 
 log = logging.getLogger("postroom.committer")
 
@@ -36,25 +37,51 @@ class Request:
         self.deliver = deliver
 
 
+class Half:
+    """A transaction that is carried out but not yet committed."""
+
+    __slots__ = ("commands", "deliver", "outcomes", "started", "tx", "woken")
+
+    def __init__(
+        self,
+        tx: Transaction,
+        commands: Sequence[Command],
+        outcomes: list[Outcome],
+        woken: Counter[int],
+        deliver: Deliver,
+        started: float,
+    ) -> None:
+        self.tx = tx
+        self.commands = commands
+        self.outcomes = outcomes
+        self.woken = woken
+        self.deliver = deliver
+        self.started = started
+
+
 class Committer:
     def __init__(self, store: Store, engine: Engine, hub: Hub) -> None:
         self._store = store
         self._engine = engine
         self._hub = hub
         self._inbox: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        # Halves have a thread of their own: they hold the right to write, which the writer may be waiting for.
+        self._halves: queue.SimpleQueue[Half | None] = queue.SimpleQueue()
         self._writing = threading.Lock()
         self._closed = False
         self._pace_s = 0.0
-        self._thread = threading.Thread(target=self._run, name="postroom-writer", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._run, name="postroom-writer", daemon=True),
+            threading.Thread(target=self._run_halves, name="postroom-sync", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def execute(self, command: Command) -> Any:
         """Do it now and return its value; blocks the calling thread until it is durable."""
-        if self._writing.acquire(blocking=False):
+        if self._take():
             try:
-                if self._inbox.empty():
-                    self._refuse_when_closed()
-                    return self._commit((command,))[0].result()
+                return self._commit((command,))[0].result()
             finally:
                 self._writing.release()
         done = threading.Event()
@@ -75,18 +102,47 @@ class Committer:
 
     def try_now(self, commands: Sequence[Command]) -> list[Outcome] | None:
         """Commit on this thread when nobody else is writing or waiting and the disk is quick; else None."""
-        if self._pace_s > SLOW_COMMIT_S:
-            # Measured anew with every commit of the writer thread, so a disk that recovers is found out.
-            return None
-        if not self._writing.acquire(blocking=False):
+        if self._pace_s > SLOW_COMMIT_S or not self._take():
             return None
         try:
-            if not self._inbox.empty():
-                return None
-            self._refuse_when_closed()
             return self._commit(commands)
         finally:
             self._writing.release()
+
+    def try_half(self, commands: Sequence[Command], deliver: Deliver) -> bool:
+        """Carry the commands out on this thread and leave only the wait for the disk to the writer thread.
+
+        Statements run here because two busy threads would fight over the interpreter at every single row.
+        False when somebody else is writing or waiting; then nothing has been done.
+        """
+        if not self._take():
+            return False
+        try:
+            started = time.perf_counter()
+            tx = self._store.begin()
+            try:
+                outcomes, woken = self._engine.apply(tx, commands)
+            except BaseException:
+                self._store.rollback(tx)
+                raise
+        except Exception:
+            try:
+                answers = self._one_by_one(commands)
+            finally:
+                self._writing.release()
+            deliver(answers)
+            return True
+        self._halves.put(Half(tx, commands, outcomes, woken, deliver, started))
+        return True
+
+    def _take(self) -> bool:
+        if not self._writing.acquire(blocking=False):
+            return False
+        if self._closed or not self._inbox.empty():
+            self._writing.release()
+            self._refuse_when_closed()
+            return False
+        return True
 
     def close(self) -> None:
         """Finish what was handed in, then stop."""
@@ -94,27 +150,46 @@ class Committer:
             return
         self._closed = True
         self._inbox.put(None)
-        self._thread.join()
+        self._halves.put(None)
+        for thread in self._threads:
+            thread.join()
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
             raise StoreClosed
 
     def _run(self) -> None:
-        while True:
-            request = self._inbox.get()
-            if request is None:
-                self._drain_refusing()
-                return
+        last = False
+        while not last:
+            item = self._inbox.get()
+            if item is None:
+                break
             with self._writing:
-                last = self._write_group(request)
-            if last:
-                self._drain_refusing()
-                return
+                last = self._write_group(item)
+        self._drain_refusing()
+
+    def _run_halves(self) -> None:
+        while (half := self._halves.get()) is not None:
+            self._finish(half)
+
+    def _finish(self, half: "Half") -> None:
+        """The second half of `try_half`, which left the writing to this thread."""
+        try:
+            try:
+                self._store.commit(half.tx)
+            except Exception:
+                self._store.rollback(half.tx)
+                outcomes = self._one_by_one(half.commands)
+            else:
+                outcomes = half.outcomes
+                self._committed(half.started, half.woken)
+        finally:
+            self._writing.release()
+        _hand_back(half.deliver, outcomes)
 
     def _write_group(self, first: Request) -> bool:
-        requests, weight, last = [first], _weight(first), False
-        while weight < MOST_WEIGHT and len(requests) < MOST_COMMANDS:
+        requests, size, last = [first], weight(first.commands), False
+        while size < MOST_WEIGHT and len(requests) < MOST_COMMANDS:
             try:
                 request = self._inbox.get_nowait()
             except queue.Empty:
@@ -123,16 +198,13 @@ class Committer:
                 last = True
                 break
             requests.append(request)
-            weight += _weight(request)
+            size += weight(request.commands)
         commands = [command for request in requests for command in request.commands]
         outcomes = self._commit(commands)
         start = 0
         for request in requests:
             end = start + len(request.commands)
-            try:
-                request.deliver(outcomes[start:end])
-            except Exception:
-                log.exception("an answer could not be handed back")
+            _hand_back(request.deliver, outcomes[start:end])
             start = end
         return last
 
@@ -144,7 +216,7 @@ class Committer:
             except queue.Empty:
                 return
             if request is not None:
-                request.deliver([Outcome(error=StoreClosed()) for _ in request.commands])
+                _hand_back(request.deliver, [Outcome(error=StoreClosed()) for _ in request.commands])
 
     def _commit(self, commands: Sequence[Command]) -> list[Outcome]:
         """Together when that works; when it does not, one by one, so that only the guilty one fails."""
@@ -153,6 +225,9 @@ class Committer:
         except Exception as error:
             if len(commands) == 1:
                 return [Outcome(error=_named(error))]
+        return self._one_by_one(commands)
+
+    def _one_by_one(self, commands: Sequence[Command]) -> list[Outcome]:
         outcomes = []
         for command in commands:
             try:
@@ -170,11 +245,21 @@ class Committer:
         except BaseException:
             self._store.rollback(tx)
             raise
+        self._committed(started, woken)
+        return outcomes
+
+    def _committed(self, started: float, woken: Counter[int]) -> None:
         self._pace_s += (time.perf_counter() - started - self._pace_s) * 0.2
         if woken:
             self._hub.ring(woken)
         self._hub.ring_tails()
-        return outcomes
+
+
+def _hand_back(deliver: Deliver, outcomes: list[Outcome]) -> None:
+    try:
+        deliver(outcomes)
+    except Exception:
+        log.exception("an answer could not be handed back")
 
 
 def _named(error: Exception) -> BaseException:
@@ -183,13 +268,16 @@ def _named(error: Exception) -> BaseException:
     return error
 
 
-def _weight(request: Request) -> int:
-    weight = 0
-    for command in request.commands:
+def weight(commands: Sequence[Command]) -> int:
+    """About how many messages these commands touch."""
+    total = 0
+    for command in commands:
         if isinstance(command, Publish):
-            weight += len(command.messages)
+            total += len(command.messages)
         elif isinstance(command, Unit):
-            weight += len(command.commands)
+            total += len(command.commands)
+        elif isinstance(command, Claim):
+            total += command.limit or 100
         else:
-            weight += 1
-    return weight
+            total += 1
+    return total

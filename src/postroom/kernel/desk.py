@@ -131,16 +131,40 @@ class Desk:
             raise MessageNotFound(message_id=message_id)
         return row
 
-    def admit(self, row: Row, queue: Queue, data: dict[str, Any]) -> None:
-        """Account for a new row, which the caller inserts."""
-        self.tx.count(queue.id, row.subscription_id or 0, row.state, 1)
-        if row.state == State.PENDING:
-            self.woken[row.line] += 1
-        self.note(row, Change.PUBLISHED, queue, data)
+    def admit(self, rows: list[Row], queue: Queue, data: list[dict[str, Any]]) -> None:
+        """Account for new rows of a queue, which the caller inserts."""
+        tally: dict[tuple[int, str], int] = {}
+        append, text, now, actor = self.tx.append, jsontext.text, self.now, self.actor
+        scope, slug = queue.scope, queue.slug
+        for row, details in zip(rows, data, strict=True):
+            key = (row.subscription_id or 0, row.state)
+            tally[key] = tally.get(key, 0) + 1
+            if row.state == "pending":
+                self.woken[row.line] += 1
+            details["state"] = row.state
+            details["attempts"] = row.attempts
+            if row.subscription_id is not None:
+                details["subscription"] = row.subscription_id
+            append(
+                Draft(
+                    now,
+                    "message.published",
+                    row.tenant,
+                    scope,
+                    slug,
+                    row.id,
+                    row.correlation_id,
+                    row.causation_id,
+                    actor,
+                    text(details),
+                )
+            )
+        for (subscription_id, state), count in tally.items():
+            self.tx.count(queue.id, subscription_id, state, count)
 
     def move(self, row: Row, change: Change, target: State, **data: Any) -> None:
         """Change a row's state and everything that follows from it; the caller saves the row."""
-        if not allowed(State(row.state), change, target):
+        if not allowed(row.state, change, target):
             raise AssertionError(f"{change} cannot lead from {row.state} to {target}")
         queue = self.tx.queue_by_id(row.queue_id)
         subscription = row.subscription_id or 0

@@ -85,16 +85,15 @@ class Engine:
         """
         desk = Desk(tx, self._office)
         outcomes = [Outcome() for _ in commands]
-        claiming: list[int] = []
+        claiming: list[tuple[int, c.Claim]] = []
         run = PublishRun(desk)
         for index, command in enumerate(commands):
-            kind = type(command)
-            if kind is c.Claim:
-                claiming.append(index)
+            if isinstance(command, c.Claim):
+                claiming.append((index, command))
                 continue
             desk.actor, desk.tenant = command.actor, command.tenant
             try:
-                if kind is c.Publish:
+                if isinstance(command, c.Publish):
                     outcomes[index].value = run.add(command)
                 else:
                     run.flush()
@@ -105,8 +104,7 @@ class Engine:
         if claiming:
             desk.actor = "system"
             sweep.sweep(desk, limit=sweep.AT_CLAIM)
-            for index in claiming:
-                command = commands[index]
+            for index, command in claiming:
                 desk.actor, desk.tenant = command.actor, command.tenant
                 try:
                     outcomes[index].value = claims.claim(desk, command)

@@ -61,5 +61,5 @@ TRANSITIONS: dict[Change, frozenset[tuple[State | None, State]]] = {
 }
 
 
-def allowed(source: State | None, change: Change, target: State) -> bool:
+def allowed(source: State | str | None, change: Change, target: State) -> bool:
     return (source, target) in TRANSITIONS[change]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, Unpack
 
 from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
-from postroom.kernel.committer import Request
+from postroom.kernel.committer import Request, weight
 from postroom.kernel.engine import Outcome
 from postroom.kernel.hub import Waiter
 from postroom.kernel.ledger import Event, Head
@@ -35,6 +35,7 @@ from postroom.room.workers import AsyncWorkers, Handler, WorkerOptions
 T = TypeVar("T")
 
 POLL_S = 5.0
+HEAVY = 500
 EVENTS_AT_ONCE = 500
 Pending = tuple[c.Command, "asyncio.Future[Any]"]
 
@@ -50,6 +51,7 @@ class Room:
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="postroom-read")
         self._workers = AsyncWorkers(self)
         self._closed = False
+        self._committing = False
 
     @property
     def actor(self) -> str:
@@ -64,27 +66,42 @@ class Room:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._batch.append((command, future))
-        if len(self._batch) == 1:
+        if len(self._batch) == 1 and not self._committing:
             loop.call_soon(self._flush, loop)
         return future
 
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Commit what was asked for in this turn of the loop. While the disk works, the next batch gathers."""
         batch, self._batch = self._batch, []
+        if not batch:
+            return
+        committer = self._core.committer
         commands = [command for command, _ in batch]
         try:
             if len(batch) == 1:
-                outcomes = self._core.committer.try_now(commands)
+                outcomes = committer.try_now(commands)
                 if outcomes is not None:
                     self._resolve(batch, outcomes)
                     return
+            self._committing = True
 
             def deliver(outcomes: list[Outcome]) -> None:
                 with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody waits any more
-                    loop.call_soon_threadsafe(self._resolve, batch, outcomes)
+                    loop.call_soon_threadsafe(self._answered, loop, batch, outcomes)
 
-            self._core.committer.submit(Request(commands, deliver))
+            if weight(commands) > HEAVY or not committer.try_half(commands, deliver):
+                committer.submit(Request(commands, deliver))
         except StoreClosed as error:
-            self._resolve(batch, [Outcome(error=error) for _ in batch])
+            self._answered(loop, batch, [Outcome(error=error) for _ in batch])
+
+    def _answered(
+        self, loop: asyncio.AbstractEventLoop, batch: list[Pending], outcomes: list[Outcome]
+    ) -> None:
+        self._committing = False
+        self._resolve(batch, outcomes)
+        if self._batch:
+            # After those just answered had their turn, so that what they ask next joins this batch.
+            loop.call_soon(self._flush, loop)
 
     def _resolve(self, batch: list[Pending], outcomes: list[Outcome]) -> None:
         for (command, future), outcome in zip(batch, outcomes, strict=True):
@@ -236,13 +253,11 @@ class Room:
     async def get(self, message_id: str) -> Message:
         return await self._ask(self._questions.get, message_id)
 
-    async def list(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
+    async def messages(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
         """A page of messages, live and archived; filters are the fields of `MessageFilter`."""
         return await self._ask(self._questions.page, self._questions.filter(**wanted), cursor, limit)
 
-    async def peek(
-        self, queue: str, limit: int = 10, *, subscription: str | None = None
-    ) -> Iterable[Message]:
+    async def peek(self, queue: str, limit: int = 10, *, subscription: str | None = None) -> list[Message]:
         """What would be claimed next, without claiming it."""
         return await self._ask(self._questions.peek, queue, limit, subscription)
 
@@ -286,13 +301,13 @@ class Room:
     async def scope(self, slug: str) -> Scope:
         return await self._ask(self._questions.scope, slug)
 
-    async def scopes(self) -> Iterable[Scope]:
+    async def scopes(self) -> list[Scope]:
         return await self._ask(self._questions.scopes)
 
     async def queue(self, queue: str) -> Queue:
         return await self._ask(self._questions.queue, queue)
 
-    async def queues(self, scope: str | None = None) -> Iterable[Queue]:
+    async def queues(self, scope: str | None = None) -> list[Queue]:
         return await self._ask(self._questions.queues, scope)
 
     # subscriptions, schemas, records
@@ -303,7 +318,7 @@ class Room:
     async def unsubscribe(self, queue: str, name: str) -> None:
         await self.run(c.Unsubscribe(queue=queue, name=name, **self._who()))
 
-    async def subscriptions(self, queue: str) -> Iterable[Subscription]:
+    async def subscriptions(self, queue: str) -> list[Subscription]:
         return await self._ask(self._questions.subscriptions, queue)
 
     async def check_seen(self, queue: str, subscription: str, key: str) -> bool:
@@ -317,7 +332,7 @@ class Room:
             c.RegisterSchema(scope=scope, name=name, document=document, version=version, **self._who())
         )
 
-    async def schemas(self, scope: str) -> Iterable[Schema]:
+    async def schemas(self, scope: str) -> list[Schema]:
         return await self._ask(self._questions.schemas, scope)
 
     async def record(
@@ -327,7 +342,7 @@ class Room:
 
     async def records(
         self, kind: str, key: str | None = None, *, after: int = 0, limit: int = PAGE
-    ) -> Iterable[Record]:
+    ) -> list[Record]:
         return await self._ask(self._questions.records, kind, key, after, limit)
 
     # the ledger
@@ -365,10 +380,10 @@ class Room:
         """Remember how far a reader of the ledger has come; `hold` keeps the pruner behind it."""
         await self.run(c.SetPosition(name=name, seq=seq, hold=hold, **self._who()))
 
-    async def positions(self) -> Iterable[Position]:
+    async def positions(self) -> list[Position]:
         return await self._ask(self._questions.positions)
 
-    async def housekeepers(self) -> Iterable[HousekeeperStatus]:
+    async def housekeepers(self) -> list[HousekeeperStatus]:
         return await self._ask(self._questions.housekeepers)
 
     async def housekeep(self, name: str) -> int:
@@ -397,8 +412,8 @@ class Room:
         if self._closed:
             return
         self._workers.stop()
-        while self._batch:
-            await asyncio.sleep(0)
+        while self._batch or self._committing:
+            await asyncio.sleep(0.001)  # noqa: ASYNC110 - at most one commit long, once in a room's life
         self._closed = True
         await asyncio.get_running_loop().run_in_executor(None, self._core.close)
         await asyncio.sleep(0)

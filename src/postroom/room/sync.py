@@ -160,11 +160,11 @@ class SyncRoom:
     def get(self, message_id: str) -> Message:
         return self._questions.get(message_id)
 
-    def list(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
+    def messages(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
         """A page of messages, live and archived; filters are the fields of `MessageFilter`."""
         return self._questions.page(self._questions.filter(**wanted), cursor, limit)
 
-    def peek(self, queue: str, limit: int = 10, *, subscription: str | None = None) -> Iterable[Message]:
+    def peek(self, queue: str, limit: int = 10, *, subscription: str | None = None) -> list[Message]:
         """What would be claimed next, without claiming it."""
         return self._questions.peek(queue, limit, subscription)
 
@@ -208,13 +208,13 @@ class SyncRoom:
     def scope(self, slug: str) -> Scope:
         return self._questions.scope(slug)
 
-    def scopes(self) -> Iterable[Scope]:
+    def scopes(self) -> list[Scope]:
         return self._questions.scopes()
 
     def queue(self, queue: str) -> Queue:
         return self._questions.queue(queue)
 
-    def queues(self, scope: str | None = None) -> Iterable[Queue]:
+    def queues(self, scope: str | None = None) -> list[Queue]:
         return self._questions.queues(scope)
 
     # subscriptions, schemas, records
@@ -225,7 +225,7 @@ class SyncRoom:
     def unsubscribe(self, queue: str, name: str) -> None:
         self.run(c.Unsubscribe(queue=queue, name=name, **self._who()))
 
-    def subscriptions(self, queue: str) -> Iterable[Subscription]:
+    def subscriptions(self, queue: str) -> list[Subscription]:
         return self._questions.subscriptions(queue)
 
     def check_seen(self, queue: str, subscription: str, key: str) -> bool:
@@ -239,7 +239,7 @@ class SyncRoom:
             c.RegisterSchema(scope=scope, name=name, document=document, version=version, **self._who())
         )
 
-    def schemas(self, scope: str) -> Iterable[Schema]:
+    def schemas(self, scope: str) -> list[Schema]:
         return self._questions.schemas(scope)
 
     def record(self, kind: str, key: str, data: dict[str, Any], *, about: Message | None = None) -> None:
@@ -247,7 +247,7 @@ class SyncRoom:
 
     def records(
         self, kind: str, key: str | None = None, *, after: int = 0, limit: int = PAGE
-    ) -> Iterable[Record]:
+    ) -> list[Record]:
         return self._questions.records(kind, key, after, limit)
 
     # the ledger
@@ -278,10 +278,10 @@ class SyncRoom:
         """Remember how far a reader of the ledger has come; `hold` keeps the pruner behind it."""
         self.run(c.SetPosition(name=name, seq=seq, hold=hold, **self._who()))
 
-    def positions(self) -> Iterable[Position]:
+    def positions(self) -> list[Position]:
         return self._questions.positions()
 
-    def housekeepers(self) -> Iterable[HousekeeperStatus]:
+    def housekeepers(self) -> list[HousekeeperStatus]:
         return self._questions.housekeepers()
 
     def housekeep(self, name: str) -> int:

@@ -5,6 +5,8 @@ A run gathers the publishes of several callers and inserts them together; a refu
 
 from typing import Any
 
+import msgspec
+
 from postroom.clock import micros
 from postroom.errors import (
     IdempotencyConflict,
@@ -33,34 +35,48 @@ from postroom.kernel.rows import Content, Row
 from postroom.kernel.states import State
 
 
+class Place(msgspec.Struct, frozen=True):
+    """A queue that takes messages, with what every message of it needs."""
+
+    queue: Queue
+    schema: Schema | None
+    plain: bool
+
+
+Draft = tuple[Row, Content]
+
+
 class PublishRun:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._rows: list[Row] = []
         self._contents: list[Content] = []
-        self._keys: dict[tuple[int, str], tuple[Row, Content]] = {}
+        self._keys: dict[tuple[int, str], Draft] = {}
+        self._places: dict[tuple[str, str], Place] = {}
 
     def flush(self) -> None:
         if self._rows:
             self._desk.tx.insert(self._rows, self._contents)
             self._rows, self._contents, self._keys = [], [], {}
+        self._places = {}
 
     def add(self, command: c.Publish) -> list[Receipt]:
         desk = self._desk
-        queue = _open_queue(desk, command.queue)
-        messages = command.messages
+        place = self._places.get((command.tenant, command.queue))
+        if place is None:
+            place = self._places[(command.tenant, command.queue)] = _open_place(desk, command.queue)
+        queue, messages = place.queue, command.messages
         if len(messages) > desk.limits.publish_batch:
             raise InvalidField(
                 "messages", f"has {len(messages)}, at most {desk.limits.publish_batch} at once"
             )
-        schema = _schema(desk, queue)
-        drafts: list[tuple[Row, Content]] = []
+        drafts: list[Draft] = []
         receipts: list[Receipt] = []
-        fresh: dict[tuple[int, str], tuple[Row, Content]] = {}
-        now = desk.now
+        fresh: dict[tuple[int, str], Draft] = {}
+        now, limits = desk.now, desk.limits
         for message_id, message in zip(desk.ids.make(len(messages), now), messages, strict=True):
-            checks.check_message(message, now, desk.limits)
-            body = checks.body_bytes(message, desk.limits)
+            checks.check_message(message, now, limits)
+            body = checks.body_bytes(message, limits)
             key = message.idempotency_key
             if key is not None:
                 first = self._known(queue, key, fresh)
@@ -68,23 +84,25 @@ class PublishRun:
                     _same_body(first, body, message, key)
                     receipts.append(Receipt(first[0].id, False, State(first[0].state)))
                     continue
-            if schema is not None:
-                desk.office.validators.check(
-                    schema, jsontext.decode(body) if message.content_type == checks.JSON and body else None
-                )
+            if place.schema is not None:
+                is_json = message.content_type == checks.JSON and body is not None
+                desk.office.validators.check(place.schema, jsontext.decode(body) if is_json else None)
             draft = _draft(desk, queue, message_id, message, body)
             drafts.append(draft)
             if key is not None:
                 fresh[(queue.id, key)] = draft
-            receipts.append(Receipt(message_id, True, State(draft[0].state)))
+            receipts.append(
+                Receipt(message_id, True, State.PENDING if draft[0].state == "pending" else State.DELAYED)
+            )
         if drafts:
-            self._admit(queue, drafts, receipts)
+            if place.plain:
+                self._admit(queue, drafts)
+            else:
+                self._admit_bounded(queue, drafts, receipts)
             self._keys.update(fresh)
         return receipts
 
-    def _known(
-        self, queue: Queue, key: str, fresh: dict[tuple[int, str], tuple[Row, Content]]
-    ) -> tuple[Row, Content] | None:
+    def _known(self, queue: Queue, key: str, fresh: dict[tuple[int, str], Draft]) -> Draft | None:
         place = (queue.id, key)
         pair = fresh.get(place) or self._keys.get(place)
         if pair is None:
@@ -92,29 +110,37 @@ class PublishRun:
             pair = (stored.row, stored.content) if stored else None
         return pair
 
-    def _admit(self, queue: Queue, drafts: list[tuple[Row, Content]], receipts: list[Receipt]) -> None:
-        desk = self._desk
+    def _admit(self, queue: Queue, drafts: list[Draft]) -> None:
+        rows = [row for row, _ in drafts]
+        self._rows += rows
+        self._contents += [content for _, content in drafts]
+        self._desk.admit(rows, queue, [_event_data(row, content) for row, content in drafts])
+
+    def _admit_bounded(self, queue: Queue, drafts: list[Draft], receipts: list[Receipt]) -> None:
+        """For queues with a depth limit or subscribers."""
         if queue.settings.max_depth is not None:
             self._make_room(queue, drafts, receipts)
+        dead = [draft for draft in drafts if draft[0].state == State.DEAD]
+        alive = [draft for draft in drafts if draft[0].state != State.DEAD]
+        self._admit_dead(queue, dead)
         if queue.settings.consumer_mode is ConsumerMode.BROADCAST:
-            self._broadcast(queue, drafts, receipts)
+            self._broadcast(queue, alive, receipts)
+        else:
+            self._admit(queue, alive)
+
+    def _admit_dead(self, queue: Queue, drafts: list[Draft]) -> None:
+        if not drafts:
             return
-        rows, contents, admit = self._rows, self._contents, desk.admit
-        for row, content in drafts:
-            rows.append(row)
-            contents.append(content)
-            if row.state == State.DEAD:
-                self._admit_dead(row, queue)
-            else:
-                admit(row, queue, _event_data(row, content))
-
-    def _admit_dead(self, row: Row, queue: Queue) -> None:
-        home = self._desk.tx.queue(row.tenant, queue.scope, DEAD_LETTER)
+        home = self._desk.tx.queue(queue.tenant, queue.scope, DEAD_LETTER)
         assert home is not None, "every scope has its dead letters"
-        row.queue_id = home.id
-        self._desk.admit(row, home, {"from": queue.slug, "reason": row.failure_reason})
+        for row, content in drafts:
+            row.queue_id = home.id
+            self._rows.append(row)
+            self._contents.append(content)
+        data = [{"from": queue.slug, "reason": row.failure_reason} for row, _ in drafts]
+        self._desk.admit([row for row, _ in drafts], home, data)
 
-    def _make_room(self, queue: Queue, drafts: list[tuple[Row, Content]], receipts: list[Receipt]) -> None:
+    def _make_room(self, queue: Queue, drafts: list[Draft], receipts: list[Receipt]) -> None:
         desk, settings = self._desk, queue.settings
         assert settings.max_depth is not None
         depth = desk.tx.counts(queue.id).waiting
@@ -134,32 +160,27 @@ class PublishRun:
         if still_over > 0:
             _turn_dead(drafts[:still_over], receipts, desk.now, queue)
 
-    def _broadcast(self, queue: Queue, drafts: list[tuple[Row, Content]], receipts: list[Receipt]) -> None:
+    def _broadcast(self, queue: Queue, drafts: list[Draft], receipts: list[Receipt]) -> None:
         desk = self._desk
         subscriptions = desk.tx.subscriptions(queue.id)
+        rows: list[Row] = []
+        data: list[dict[str, Any]] = []
         for row, content in drafts:
-            if row.state == State.DEAD:
-                self._rows.append(row)
-                self._contents.append(content)
-                self._admit_dead(row, queue)
-                continue
             deliveries = deliveries_of(desk, row, subscriptions)
             if not deliveries:
-                row.state, row.finished_at, row.due_at = State.COMPLETED.value, desk.now, None
+                row.state, row.finished_at = State.COMPLETED.value, desk.now
                 _replace_receipt(receipts, row.id, State.COMPLETED)
             elif row.state == State.DELAYED:
                 # The deliveries wait; the original is only the sum of them.
-                row.state, row.visible_at, row.due_at = State.PENDING.value, None, None
+                row.state, row.visible_at = State.PENDING.value, None
                 _replace_receipt(receipts, row.id, State.PENDING)
-            else:
-                row.due_at = None
-            self._rows.append(row)
-            self._contents.append(content)
-            desk.admit(row, queue, {**_event_data(row, content), "deliveries": len(deliveries)})
-            for delivery in deliveries:
-                self._rows.append(delivery)
-                self._contents.append(content)
-                desk.admit(delivery, queue, {"parent": row.id})
+            row.due_at = None
+            rows += [row, *deliveries]
+            data.append({**_event_data(row, content), "deliveries": len(deliveries)})
+            data += [{"parent": row.id} for _ in deliveries]
+            self._contents += [content] * (1 + len(deliveries))
+        self._rows += rows
+        desk.admit(rows, queue, data)
 
 
 def _replace_receipt(receipts: list[Receipt], message_id: str, state: State) -> None:
@@ -168,7 +189,7 @@ def _replace_receipt(receipts: list[Receipt], message_id: str, state: State) -> 
             receipts[index] = Receipt(message_id, True, state)
 
 
-def _turn_dead(drafts: list[tuple[Row, Content]], receipts: list[Receipt], now: int, queue: Queue) -> None:
+def _turn_dead(drafts: list[Draft], receipts: list[Receipt], now: int, queue: Queue) -> None:
     for row, _ in drafts:
         row.state, row.finished_at, row.due_at = State.DEAD.value, now, None
         row.failure_reason = f"refused: the queue {queue.path} was full"
@@ -209,25 +230,22 @@ def deliveries_of(desk: Desk, original: Row, subscriptions: list[Subscription]) 
     ]
 
 
-def _open_queue(desk: Desk, path: str) -> Queue:
+def _open_place(desk: Desk, path: str) -> Place:
     queue = desk.queue(path)
     scope = desk.tx.scope_by_id(queue.scope_id)
     if scope.state is not PlaceState.ACTIVE:
         raise ScopeClosed(scope=scope.slug, state=scope.state)
     if queue.state is not PlaceState.ACTIVE:
         raise QueueClosed(queue=queue.path, state=queue.state)
-    return queue
-
-
-def _schema(desk: Desk, queue: Queue) -> Schema | None:
-    wanted = queue.settings.schema
-    if wanted is None:
-        return None
-    name, version = split_schema(wanted)
+    settings = queue.settings
+    plain = settings.max_depth is None and settings.consumer_mode is ConsumerMode.COMPETING
+    if settings.schema is None:
+        return Place(queue, None, plain)
+    name, version = split_schema(settings.schema)
     schema = desk.tx.schema(queue.scope_id, name, version)
     if schema is None:
         raise SchemaNotFound(scope=queue.scope, name=name, version=version or "any")
-    return schema
+    return Place(queue, schema, plain)
 
 
 def split_schema(wanted: str) -> tuple[str, int | None]:
@@ -240,7 +258,7 @@ def split_schema(wanted: str) -> tuple[str, int | None]:
     return name, int(version)
 
 
-def _same_body(first: tuple[Row, Content], body: bytes | None, message: NewMessage, key: str) -> None:
+def _same_body(first: Draft, body: bytes | None, message: NewMessage, key: str) -> None:
     row, content = first
     same = content.body == body
     if not same and content.content_type == message.content_type == checks.JSON:
@@ -249,9 +267,7 @@ def _same_body(first: tuple[Row, Content], body: bytes | None, message: NewMessa
         raise IdempotencyConflict(key=key, message_id=row.id)
 
 
-def _draft(
-    desk: Desk, queue: Queue, message_id: str, message: NewMessage, body: bytes | None
-) -> tuple[Row, Content]:
+def _draft(desk: Desk, queue: Queue, message_id: str, message: NewMessage, body: bytes | None) -> Draft:
     now, limits, settings = desk.now, desk.limits, queue.settings
     ttl = message.ttl_s if message.ttl_s is not None else settings.default_ttl_s
     expires = now + micros(ttl) if ttl is not None else None

@@ -15,7 +15,10 @@ from postroom.kernel.states import OPEN, Change, State
 
 
 def _held(desk: Desk, command: c.Held) -> Row:
-    row = desk.message(command.message_id)
+    return _check_held(desk.message(command.message_id), command)
+
+
+def _check_held(row: Row | None, command: c.Held) -> Row:
     if row is None:
         raise ClaimLost(message_id=command.message_id, state="archived")
     if row.state != State.CLAIMED or row.token != command.token:
@@ -35,7 +38,7 @@ def complete(desk: Desk, command: c.Complete) -> None:
     known = desk.message(command.message_id)
     if known is not None and known.state == State.COMPLETED and known.token == command.token:
         return
-    row = _held(desk, command)
+    row = _check_held(known, command)
     row.result = result
     desk.move(row, Change.COMPLETED, State.COMPLETED)
     desk.tx.save([row])

@@ -35,12 +35,10 @@ def subscribe(desk: Desk, command: c.Subscribe) -> Subscription:
     if command.earliest:
         rows, contents = [], []
         for original in desk.tx.originals(queue.id):
-            if original.row.expires_at is not None and original.row.expires_at <= desk.now:
-                continue
-            for row in deliveries_of(desk, original.row, [subscription]):
-                desk.admit(row, queue, {"parent": original.row.id})
-                rows.append(row)
+            if original.row.expires_at is None or original.row.expires_at > desk.now:
+                rows += deliveries_of(desk, original.row, [subscription])
                 contents.append(original.content)
+        desk.admit(rows, queue, [{"parent": row.parent_id} for row in rows])
         desk.tx.insert(rows, contents)
     return subscription
 

@@ -50,7 +50,7 @@ class SqliteStore:
         self._lock: OwnerLock | None = None
         self._tx: SqliteTransaction | None = None
         self._cache: Cache | None = None
-        self._writer_use = threading.RLock()
+        self._writer_use = threading.Lock()
         self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
         if vfs is None:
             try:
@@ -74,6 +74,7 @@ class SqliteStore:
         db = apsw.Connection(self._name, vfs=self._vfs, statementcachesize=200)
         if self._vfs is not None:
             db.pragma("locking_mode", "exclusive")
+        _keep_plans(db)
         db.set_busy_timeout(5000)
         if db.pragma("user_version") == 0:
             db.pragma("auto_vacuum", "incremental")
@@ -139,7 +140,8 @@ class SqliteStore:
             raise
 
     def commit(self, tx: Transaction) -> None:
-        assert tx is self._tx and self._tx is not None
+        assert self._tx is not None
+        assert tx is self._tx
         with translated(self._name):
             head = self._tx.finish()
             self._db.execute("COMMIT")
@@ -186,6 +188,7 @@ class SqliteStore:
 
     def _open_reader(self) -> apsw.Connection:
         db = apsw.Connection(self._name, flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=100)
+        _keep_plans(db)
         db.set_busy_timeout(5000)
         return db
 
@@ -211,3 +214,8 @@ class SqliteStore:
                 self._db.close(True)
                 if self._lock is not None:
                     self._lock.release()
+
+
+def _keep_plans(db: apsw.Connection) -> None:
+    """Else SQLite looks at bound values to match partial indexes, and prepares such statements at every call."""
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
