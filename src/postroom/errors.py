@@ -88,7 +88,7 @@ class InvalidField(Invalid):
 
 
 class BodyTooLarge(Invalid):
-    """The {what} has {size} bytes; at most {limit} are allowed. Store large data elsewhere and send a link."""
+    """The {what} has {size} bytes; at most {limit} are allowed. Keep large data elsewhere and send a link."""
 
     code = "BODY_TOO_LARGE"
     http_status = 413
@@ -133,7 +133,7 @@ class QueueClosed(Conflict):
 
 
 class QueueFull(Conflict):
-    """The queue "{queue}" holds {depth} of at most {limit} messages. Let consumers catch up, or raise max_depth."""
+    """The queue "{queue}" holds {depth} of {limit} messages. Let consumers catch up, or raise max_depth."""
 
     code = "QUEUE_FULL"
     http_status = 429

@@ -42,7 +42,7 @@ def check_queue_slug(slug: str) -> None:
 
 
 def check_name(field: str, name: str, limits: Limits) -> None:
-    if not isinstance(name, str) or not name.strip() or len(name) > limits.text_chars:
+    if not is_text(name) or not name.strip() or len(name) > limits.text_chars:
         raise InvalidField(field, f"must be a text of 1 to {limits.text_chars} characters")
 
 
@@ -58,7 +58,9 @@ _RANGES: dict[str, tuple[float, float]] = {
 }
 
 
-def queue_settings(changes: dict[str, Any], base: QueueSettings | None = None) -> QueueSettings:
+def queue_settings(
+    changes: dict[str, Any], limits: Limits, base: QueueSettings | None = None
+) -> QueueSettings:
     """The settings with these changes, or an error that names the field."""
     values = msgspec.structs.asdict(base) if base is not None else {}
     for field, value in changes.items():
@@ -72,6 +74,8 @@ def queue_settings(changes: dict[str, Any], base: QueueSettings | None = None) -
         problem, _, place = str(error).rpartition(" - at ")
         field = place.strip("`$.") if problem else "settings"
         raise InvalidField(field, (problem or str(error)).lower()) from None
+    for field in ("display_name", "description", "schema"):
+        check_text(field, getattr(settings, field), limits)
     for field, (low, high) in _RANGES.items():
         value = getattr(settings, field)
         if value is not None and not low <= value <= high:
@@ -79,8 +83,21 @@ def queue_settings(changes: dict[str, Any], base: QueueSettings | None = None) -
     return settings
 
 
+def is_text(value: Any) -> bool:
+    """A string that can be written as UTF-8, which one with half a surrogate pair cannot."""
+    if not isinstance(value, str):
+        return False
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_text(field: str, value: Any, limits: Limits) -> None:
-    if value is not None and (not isinstance(value, str) or len(value) > limits.text_chars):
+    if value is not None and (not is_text(value) or len(value) > limits.text_chars):
         raise InvalidField(field, f"must be a text of at most {limits.text_chars} characters")
 
 
@@ -176,19 +193,14 @@ def body_bytes(message: NewMessage, limits: Limits) -> bytes | None:
     elif isinstance(body, bytes | bytearray):
         data = bytes(body)
     elif isinstance(body, str):
-        data = body.encode("utf-8", "strict") if body.isascii() else _utf8(body)
+        if not is_text(body):
+            raise InvalidField("body", "is not valid text (half a surrogate pair)")
+        data = body.encode()
     else:
         raise InvalidField("body", f"of type {message.content_type} must be text or bytes")
     if len(data) > limits.body_bytes:
         raise BodyTooLarge(what="body", size=len(data), limit=limits.body_bytes)
     return data
-
-
-def _utf8(body: str) -> bytes:
-    try:
-        return body.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidField("body", f"is not valid text ({error.reason})") from None
 
 
 def small_json(field: str, value: dict[str, Any] | list[Any] | None, limit: int) -> str | None:

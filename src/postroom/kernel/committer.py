@@ -65,17 +65,16 @@ class Committer:
         self._engine = engine
         self._hub = hub
         self._inbox: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
-        # Halves have a thread of their own: they hold the right to write, which the writer may be waiting for.
+        # Halves have their own thread: they hold the right to write, which the writer may be waiting for.
         self._halves: queue.SimpleQueue[Half | None] = queue.SimpleQueue()
         self._writing = threading.Lock()
+        self._gate = threading.Lock()
         self._closed = False
         self._pace_s = 0.0
-        self._threads = [
-            threading.Thread(target=self._run, name="postroom-writer", daemon=True),
-            threading.Thread(target=self._run_halves, name="postroom-sync", daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._writer = threading.Thread(target=self._run, name="postroom-writer", daemon=True)
+        self._syncer = threading.Thread(target=self._run_halves, name="postroom-sync", daemon=True)
+        self._writer.start()
+        self._syncer.start()
 
     def execute(self, command: Command) -> Any:
         """Do it now and return its value; blocks the calling thread until it is durable."""
@@ -97,8 +96,9 @@ class Committer:
 
     def submit(self, request: Request) -> None:
         """Leave it with the writer, which calls `deliver` from its own thread when it is durable."""
-        self._refuse_when_closed()
-        self._inbox.put(request)
+        with self._gate:
+            self._refuse_when_closed()
+            self._inbox.put(request)
 
     def try_now(self, commands: Sequence[Command]) -> list[Outcome] | None:
         """Commit on this thread when nobody else is writing or waiting and the disk is quick; else None."""
@@ -117,21 +117,17 @@ class Committer:
         """
         if not self._take():
             return False
+        started = time.perf_counter()
         try:
-            started = time.perf_counter()
-            tx = self._store.begin()
-            try:
-                outcomes, woken = self._engine.apply(tx, commands)
-            except BaseException:
-                self._store.rollback(tx)
-                raise
+            tx, outcomes, woken = self._carry_out(commands)
         except Exception:
-            try:
-                answers = self._one_by_one(commands)
-            finally:
-                self._writing.release()
-            deliver(answers)
+            answers = self._one_by_one(commands)
+            self._writing.release()
+            _hand_back(deliver, answers)
             return True
+        except BaseException:
+            self._writing.release()
+            raise
         self._halves.put(Half(tx, commands, outcomes, woken, deliver, started))
         return True
 
@@ -145,14 +141,16 @@ class Committer:
         return True
 
     def close(self) -> None:
-        """Finish what was handed in, then stop."""
-        if self._closed:
-            return
-        self._closed = True
-        self._inbox.put(None)
-        self._halves.put(None)
-        for thread in self._threads:
-            thread.join()
+        """Finish what was handed in, then stop. When this returns, nobody uses the store any more."""
+        with self._gate:
+            if self._closed:
+                return
+            self._closed = True
+            self._inbox.put(None)
+        self._writer.join()
+        with self._writing:
+            self._halves.put(None)
+        self._syncer.join()
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
@@ -224,7 +222,7 @@ class Committer:
             return self._commit_together(commands)
         except Exception as error:
             if len(commands) == 1:
-                return [Outcome(error=_named(error))]
+                return [Outcome(error=self._named(error))]
         return self._one_by_one(commands)
 
     def _one_by_one(self, commands: Sequence[Command]) -> list[Outcome]:
@@ -233,14 +231,28 @@ class Committer:
             try:
                 outcomes += self._commit_together((command,))
             except Exception as error:
-                outcomes.append(Outcome(error=_named(error)))
+                outcomes.append(Outcome(error=self._named(error)))
         return outcomes
 
-    def _commit_together(self, commands: Sequence[Command]) -> list[Outcome]:
-        started = time.perf_counter()
+    def _named(self, error: Exception) -> BaseException:
+        error = self._store.explain(error)
+        if not isinstance(error, PostroomError):
+            log.error("a command failed in an unforeseen way", exc_info=error)
+        return error
+
+    def _carry_out(self, commands: Sequence[Command]) -> tuple[Transaction, list[Outcome], Counter[int]]:
         tx = self._store.begin()
         try:
             outcomes, woken = self._engine.apply(tx, commands)
+        except BaseException:
+            self._store.rollback(tx)
+            raise
+        return tx, outcomes, woken
+
+    def _commit_together(self, commands: Sequence[Command]) -> list[Outcome]:
+        started = time.perf_counter()
+        tx, outcomes, woken = self._carry_out(commands)
+        try:
             self._store.commit(tx)
         except BaseException:
             self._store.rollback(tx)
@@ -249,10 +261,14 @@ class Committer:
         return outcomes
 
     def _committed(self, started: float, woken: Counter[int]) -> None:
+        """Wake who waits. It is committed: whatever goes wrong here must not look like a failure of it."""
         self._pace_s += (time.perf_counter() - started - self._pace_s) * 0.2
-        if woken:
-            self._hub.ring(woken)
-        self._hub.ring_tails()
+        try:
+            if woken:
+                self._hub.ring(woken)
+            self._hub.ring_tails()
+        except Exception:
+            log.exception("somebody who waits could not be woken")
 
 
 def _hand_back(deliver: Deliver, outcomes: list[Outcome]) -> None:
@@ -260,12 +276,6 @@ def _hand_back(deliver: Deliver, outcomes: list[Outcome]) -> None:
         deliver(outcomes)
     except Exception:
         log.exception("an answer could not be handed back")
-
-
-def _named(error: Exception) -> BaseException:
-    if not isinstance(error, PostroomError):
-        log.error("a command failed in an unforeseen way", exc_info=error)
-    return error
 
 
 def weight(commands: Sequence[Command]) -> int:

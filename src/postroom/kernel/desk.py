@@ -1,7 +1,7 @@
 """The working context of one transaction: the time, the places, and the one way a message changes state.
 
-Every change goes through `move` (or `admit`, at publish), so each is checked against the state table, counted,
-and recorded by exactly one ledger event.
+Every change goes through `move` (or `admit`, at publish), so each is checked against the state table,
+counted, and recorded by exactly one ledger event.
 """
 
 import random
@@ -15,7 +15,7 @@ from postroom.kernel import checks, jsontext
 from postroom.kernel.housekeeping.roster import Retention
 from postroom.kernel.ledger import Draft
 from postroom.kernel.limits import Limits
-from postroom.kernel.model import DEAD_LETTER, Ordering, PlaceState, Queue, Scope, Subscription
+from postroom.kernel.model import DEAD_LETTER, ConsumerMode, Ordering, PlaceState, Queue, Scope, Subscription
 from postroom.kernel.ordering import sort_key
 from postroom.kernel.rows import Row
 from postroom.kernel.schemas import Validators
@@ -73,21 +73,27 @@ class Desk:
         raise SubscriptionNotFound(queue=queue.path, subscription=name)
 
     def is_open(self, queue: Queue) -> bool:
-        """Whether consumers may claim: a draining place still hands out, a paused or archived one does not."""
+        """Whether consumers may claim: a draining place hands out, a paused or archived one does not."""
         handing_out = (PlaceState.ACTIVE, PlaceState.DRAINING)
         return queue.state in handing_out and self.tx.scope_by_id(queue.scope_id).state in handing_out
 
     # events
 
     def record(
-        self, kind: str, *, scope: str | None = None, queue: str | None = None, data: dict[str, Any]
+        self,
+        kind: str,
+        *,
+        data: dict[str, Any],
+        scope: str | None = None,
+        queue: str | None = None,
+        tenant: str | None = None,
     ) -> None:
         """An event that is not about one message."""
         self.tx.append(
             Draft(
                 self.now,
                 kind,
-                self.tenant,
+                tenant or self.tenant,
                 scope,
                 queue,
                 None,
@@ -122,22 +128,23 @@ class Desk:
 
     def message(self, message_id: str) -> Row | None:
         """A live message of this tenant; None when it is archived; an error when there is none."""
-        row = self.tx.row(message_id) if isinstance(message_id, str) else None
-        if row is None or row.tenant != self.tenant:
-            if row is None and isinstance(message_id, str):
-                archived = self.tx.archived(message_id)
-                if archived is not None and archived.row.tenant == self.tenant:
-                    return None
-            raise MessageNotFound(message_id=message_id)
-        return row
+        if checks.is_text(message_id):
+            row = self.tx.row(message_id)
+            if row is not None and row.tenant == self.tenant:
+                return row
+            archived = self.tx.archived(message_id) if row is None else None
+            if archived is not None and archived.row.tenant == self.tenant:
+                return None
+        raise MessageNotFound(message_id=message_id)
 
     def admit(self, rows: list[Row], queue: Queue, data: list[dict[str, Any]]) -> None:
         """Account for new rows of a queue, which the caller inserts."""
         tally: dict[tuple[int, str], int] = {}
+        at_home = queue.slug == DEAD_LETTER
         append, text, now, actor = self.tx.append, jsontext.text, self.now, self.actor
         scope, slug = queue.scope, queue.slug
         for row, details in zip(rows, data, strict=True):
-            key = (row.subscription_id or 0, row.state)
+            key = (0 if at_home else row.subscription_id or 0, row.state)
             tally[key] = tally.get(key, 0) + 1
             if row.state == "pending":
                 self.woken[row.line] += 1
@@ -167,9 +174,8 @@ class Desk:
         if not allowed(row.state, change, target):
             raise AssertionError(f"{change} cannot lead from {row.state} to {target}")
         queue = self.tx.queue_by_id(row.queue_id)
-        subscription = row.subscription_id or 0
         if target != row.state:
-            self.tx.count(queue.id, subscription, row.state, -1)
+            self.tally(row, queue, -1)
         if target is not State.CLAIMED:
             # The token stays on a completed message, so that a repeated complete is recognised.
             if target is not State.COMPLETED:
@@ -182,26 +188,33 @@ class Desk:
             row.queue_id = home.id
             data["from"] = queue.slug
             queue = home
-        if target != row.state:
-            self.tx.count(queue.id, subscription, target, 1)
-        row.state = target.value
+        before, row.state = row.state, target.value
+        if target != before:
+            self.tally(row, queue, 1)
         row.updated_at = self.now
         row.finished_at = self.now if target in TERMINAL else None
-        self._schedule(row)
+        self._schedule(row, queue)
         if target is State.PENDING:
             self.woken[row.line] += 1
         self.note(row, change, queue, data)
 
-    def _schedule(self, row: Row) -> None:
+    def tally(self, row: Row, queue: Queue, delta: int) -> None:
+        """Count a row where it is; dead letters count together, whoever they were meant for."""
+        subscription = 0 if queue.slug == DEAD_LETTER else row.subscription_id or 0
+        self.tx.count(queue.id, subscription, row.state, delta)
+
+    def _schedule(self, row: Row, queue: Queue) -> None:
         """When this row must next be looked at without anybody asking."""
         state = row.state
-        if state == State.CLAIMED:
+        if is_original(row, queue):
+            # Time acts on its deliveries; it ends with the last of them.
+            row.due_at = None
+        elif state == State.CLAIMED:
             row.due_at = row.lease_until
         elif state == State.PENDING:
             row.due_at = row.expires_at
         elif state == State.DELAYED:
-            visible, expires = row.visible_at, row.expires_at
-            row.due_at = visible if expires is None or (visible or 0) <= expires else expires
+            row.due_at = earlier(row.visible_at, row.expires_at)
         else:
             row.due_at = None
 
@@ -222,6 +235,16 @@ class Desk:
         self.tx.relocate([row])
         self.delivery_ended(row)
 
+    def with_deliveries(self, row: Row) -> list[Row]:
+        """A broadcast message before its open deliveries: ended first, it is not completed by their end."""
+        if row.subscription_id is not None:
+            return [row]
+        return [row, *self.tx.deliveries(row.id)]
+
+    def bury_all(self, row: Row, reason: str, kind: str | None) -> None:
+        for each in self.with_deliveries(row):
+            self.bury(each, reason, kind)
+
     def reorder(self, row: Row, queue: Queue, *, entered_at: int) -> None:
         by_deadline = queue.settings.ordering is Ordering.DEADLINE
         deadline = self.tx.content(row).deadline if by_deadline else None
@@ -232,3 +255,15 @@ class Desk:
             score=row.priority_score,
             deadline=deadline,
         )
+
+
+def is_original(row: Row, queue: Queue) -> bool:
+    """Whether this is a broadcast message itself, not the delivery of one to a subscriber."""
+    return row.subscription_id is None and queue.settings.consumer_mode is ConsumerMode.BROADCAST
+
+
+def earlier(one: int | None, other: int | None) -> int | None:
+    """The first of two moments, of which either may not be set."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -53,7 +53,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """A place in the chain: the last event's number and hash. `time` keeps the ledger's clock from going back."""
+    """A place in the chain: an event's number and hash. Its time keeps the ledger's clock from going back."""
 
     seq: int = 0
     hash: bytes = GENESIS
@@ -81,7 +81,8 @@ def seal(drafts: Iterable[Draft], head: Head) -> tuple[list[tuple[Any, ...]], He
 def unroll(rows: Iterable[tuple[Any, ...]], previous: bytes) -> Iterator[Event]:
     """Rows as stored, with each event's previous hash filled in."""
     for row in rows:
-        yield Event(*row[:-1], previous, row[-1])
+        fields: Any = (*row[:-1], previous, row[-1])
+        yield Event(*fields)
         previous = row[-1]
 
 
@@ -111,7 +112,7 @@ class Folded(msgspec.Struct):
 
 
 def fold(events: Iterable[Event], start: dict[str, Folded] | None = None) -> dict[str, Folded]:
-    """The state of every message, from its events alone; an event that its state does not allow is a break."""
+    """The state of every message from its events alone; an event that its state forbids is a break."""
     messages = {} if start is None else start
     for event in events:
         if event.message_id is None or not event.type.startswith("message."):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.exceptions import SchemaError
 from jsonschema.protocols import Validator
 
 from postroom.errors import InvalidField, SchemaViolation
@@ -14,10 +14,10 @@ PROBLEMS_SHOWN = 5
 
 class Validators:
     def __init__(self) -> None:
-        self._compiled: dict[tuple[str, str, int, int], Validator] = {}
+        self._compiled: dict[tuple[int, str, int], Validator] = {}
 
-    def check(self, schema: Schema, body: Any) -> None:
-        key = (schema.scope, schema.name, schema.version, schema.created_at)
+    def check(self, scope_id: int, schema: Schema, body: Any) -> None:
+        key = (scope_id, schema.name, schema.version)
         validator = self._compiled.get(key)
         if validator is None:
             validator = self._compiled[key] = Draft202012Validator(schema.document)
@@ -36,5 +36,4 @@ def check_document(document: Any) -> None:
     try:
         Draft202012Validator.check_schema(document)
     except SchemaError as error:
-        worst = best_match([error]) or error
-        raise InvalidField("document", f"is not a JSON Schema ({worst.message})") from None
+        raise InvalidField("document", f"is not a JSON Schema ({error.message})") from None

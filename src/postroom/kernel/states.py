@@ -57,7 +57,7 @@ TRANSITIONS: dict[Change, frozenset[tuple[State | None, State]]] = {
     Change.CANCELLED: frozenset({(s, State.CANCELLED) for s in OPEN}),
     Change.REPLAYED: frozenset({(State.DEAD, _P)}),
     Change.DISCARDED: frozenset({(State.DEAD, State.CANCELLED)}),
-    Change.REORDERED: frozenset({(_P, _P), (_D, _D)}),
+    Change.REORDERED: frozenset({(s, s) for s in OPEN}),
 }
 
 

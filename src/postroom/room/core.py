@@ -75,18 +75,21 @@ class Core:
         self.committer = Committer(store, Engine(office), self.hub)
         self.rounds = Rounds(self.committer.execute, self.clock, self.actor)
         self.directory = Directory(self._names)
-        self._ready = False
 
-    def start(self) -> None:
+    @classmethod
+    def open(cls, url: str, options: RoomOptions) -> "Core":
         """The default scope is there from the beginning; housekeeping starts unless it is not wanted."""
-        if self._ready:
-            return
-        self._ready = True
-        self.committer.execute(
-            c.CreateScope(slug=DEFAULT_SCOPE, exist_ok=True, actor=self.actor, tenant=self.options.tenant)
-        )
-        if self.options.housekeeping:
-            self.rounds.start()
+        core = cls(open_store(url, options), options)
+        try:
+            core.committer.execute(
+                c.CreateScope(slug=DEFAULT_SCOPE, exist_ok=True, actor=core.actor, tenant=options.tenant)
+            )
+        except BaseException:
+            core.close()
+            raise
+        if options.housekeeping:
+            core.rounds.start()
+        return core
 
     def close(self) -> None:
         self.rounds.stop()

@@ -149,7 +149,7 @@ class Questions:
         return self._core.read(lambda reader: reader.schemas(self._tenant, scope))
 
     def records(self, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
-        return self._core.read(lambda reader: reader.records(kind, key, after, limit))
+        return self._core.read(lambda reader: reader.records(self._tenant, kind, key, after, limit))
 
     def positions(self) -> list[Position]:
         return self._core.read(lambda reader: reader.positions())

@@ -27,7 +27,7 @@ from postroom.kernel.model import (
 )
 from postroom.kernel.verbs.claims import Taken
 from postroom.room.asking import Asking, Moment, PublishOptions
-from postroom.room.core import Core, RoomOptions, open_store
+from postroom.room.core import Core, RoomOptions
 from postroom.room.questions import PAGE, HousekeeperStatus, Page, Questions
 from postroom.room.unit import AsyncUnit
 from postroom.room.workers import AsyncWorkers, Handler, WorkerOptions
@@ -71,7 +71,7 @@ class Room:
         return future
 
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Commit what was asked for in this turn of the loop. While the disk works, the next batch gathers."""
+        """Commit what was asked for in this turn. While the disk works, the next batch gathers."""
         batch, self._batch = self._batch, []
         if not batch:
             return
@@ -397,7 +397,7 @@ class Room:
         return self._workers.register(queue, options)
 
     async def run_workers(self, *, grace: float = 10.0) -> None:
-        """Handle messages until `stop_workers` or cancellation, then let running handlers finish for `grace`."""
+        """Handle messages until `stop_workers` or cancellation; running handlers may finish for `grace`."""
         await self._workers.run(grace)
 
     def stop_workers(self) -> None:
@@ -405,15 +405,16 @@ class Room:
 
     # life
 
-    def _who(self) -> dict[str, str]:
+    def _who(self) -> dict[str, Any]:
         return {"actor": self._asking.actor, "tenant": self._asking.tenant}
 
     async def close(self) -> None:
         if self._closed:
             return
         self._workers.stop()
-        while self._batch or self._committing:
-            await asyncio.sleep(0.001)  # noqa: ASYNC110 - at most one commit long, once in a room's life
+        waiting = [future for _, future in self._batch]
+        if waiting:
+            await asyncio.wait(waiting)
         self._closed = True
         await asyncio.get_running_loop().run_in_executor(None, self._core.close)
         await asyncio.sleep(0)
@@ -429,12 +430,7 @@ async def open_room(url: str = "sqlite:///postroom.db", **options: Any) -> Async
     chosen = RoomOptions(**options)
     loop = asyncio.get_running_loop()
 
-    def start() -> Core:
-        core = Core(open_store(url, chosen), chosen)
-        core.start()
-        return core
-
-    room = Room(await loop.run_in_executor(None, start))
+    room = Room(await loop.run_in_executor(None, Core.open, url, chosen))
     try:
         yield room
     finally:

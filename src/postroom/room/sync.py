@@ -25,7 +25,7 @@ from postroom.kernel.model import (
 )
 from postroom.kernel.verbs.claims import Taken
 from postroom.room.asking import Asking, Moment, PublishOptions
-from postroom.room.core import Core, RoomOptions, open_store
+from postroom.room.core import Core, RoomOptions
 from postroom.room.questions import PAGE, HousekeeperStatus, Page, Questions
 from postroom.room.rooms import EVENTS_AT_ONCE, POLL_S
 from postroom.room.sync_workers import ThreadWorkers
@@ -303,7 +303,7 @@ class SyncRoom:
 
     # life
 
-    def _who(self) -> dict[str, str]:
+    def _who(self) -> dict[str, Any]:
         return {"actor": self._asking.actor, "tenant": self._asking.tenant}
 
     def close(self) -> None:
@@ -322,9 +322,7 @@ def open_sync(url: str = "sqlite:///postroom.db", **options: Any) -> Iterator[Sy
     Options are the fields of `RoomOptions`.
     """
     chosen = RoomOptions(**options)
-    core = Core(open_store(url, chosen), chosen)
-    core.start()
-    room = SyncRoom(core)
+    room = SyncRoom(Core.open(url, chosen))
     try:
         yield room
     finally:

@@ -1,1 +1,1 @@
-"""Where messages are kept: each store fulfils the kernel's `Store` protocol with its own SQL or structures."""
+"""Where messages are kept: each store fulfils the kernel's `Store` protocol in its own way."""

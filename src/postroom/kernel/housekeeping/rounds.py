@@ -60,14 +60,14 @@ class Rounds:
         self._give_up()
 
     def round(self) -> float:
-        """Everything that is due now; the seconds until the next is. An error of one never stops the others."""
+        """Everything that is due now; the seconds until the next is. One's error never stops the others."""
         try:
             if not self._lead():
                 return min(RENEW_S, 5.0)
         except StoreClosed:
             self._stop.set()
             return 0.0
-        except PostroomError as error:
+        except Exception as error:
             log.error("housekeeping waits: %s", error)
             return 1.0
         for housekeeper in self._roster:
@@ -90,9 +90,9 @@ class Rounds:
                 if step.cursor is None or self._stop.is_set():
                     break
                 cursor = step.cursor
-        except PostroomError as problem:
-            error = str(problem)
-            log.error("%s failed: %s", name, problem)
+        except Exception as problem:
+            error = f"{type(problem).__name__}: {problem}"
+            log.exception("%s failed", name)
         self._report(name, started, time.monotonic() - begun, items, error)
         return items
 
@@ -114,7 +114,7 @@ class Rounds:
                     error=error,
                 )
             )
-        except PostroomError as problem:
+        except Exception as problem:
             log.error("the run of %s could not be recorded: %s", name, problem)
 
     def _lead(self) -> bool:

@@ -51,7 +51,7 @@ def _archive(desk: Desk, command: c.Housekeep) -> Step:
 
 def archive_rows(desk: Desk, rows: list[Row]) -> None:
     for row in rows:
-        desk.tx.count(row.queue_id, row.subscription_id or 0, row.state, -1)
+        desk.tally(row, desk.tx.queue_by_id(row.queue_id), -1)
     desk.tx.archive(rows)
 
 
@@ -65,9 +65,9 @@ def _monitor(desk: Desk, command: c.Housekeep) -> Step:
         before = int(desk.tx.memo(memo) or 0)
         if depth > before:
             grown += 1
-            desk.tenant = queue.tenant
             desk.record(
                 "dead_letters.grew",
+                tenant=queue.tenant,
                 scope=queue.scope,
                 queue=queue.slug,
                 data={"depth": depth, "before": before},
@@ -85,7 +85,6 @@ def _age(desk: Desk, command: c.Housekeep) -> Step:
     for row in rows:
         queue = desk.tx.queue_by_id(row.queue_id)
         assert queue.settings.ordering is Ordering.PRIORITY
-        desk.tenant = row.tenant
         row.priority_score = min(row.priority_score + keep.aging_step, TOP_SCORE)
         priorities.place(desk, row, queue)
     return Step(len(rows), rows[-1].seq if len(rows) == command.limit else None)
@@ -97,15 +96,20 @@ def _prune(desk: Desk, command: c.Housekeep) -> Step:
     holds = [position.seq for position in tx.positions() if position.hold]
     up_to = min(holds) if holds else None
     done = 0
-    for queue in tx.all_queues():
+    for queue in tx.all_queues(deleted=True):
         if queue.settings.retention_s is None or done >= command.limit:
             continue
         before = desk.now - micros(queue.settings.retention_s)
         ids = tx.prunable(queue.id, before, up_to, command.limit - done)
         if ids:
             tx.prune_archive(ids)
-            desk.tenant = queue.tenant
-            desk.record("archive.pruned", scope=queue.scope, queue=queue.slug, data={"messages": len(ids)})
+            desk.record(
+                "archive.pruned",
+                tenant=queue.tenant,
+                scope=queue.scope,
+                queue=queue.slug,
+                data={"messages": len(ids)},
+            )
             done += len(ids)
     done += tx.prune_seen(desk.now - micros(keep.seen_s), command.limit)
     if keep.ledger_s is not None:

@@ -2,10 +2,11 @@
 
 from postroom.errors import WrongState
 from postroom.kernel import commands as c
-from postroom.kernel.desk import Desk
-from postroom.kernel.model import DEAD_LETTER
+from postroom.kernel.desk import Desk, is_original
+from postroom.kernel.model import DEAD_LETTER, Queue
 from postroom.kernel.rows import Row
 from postroom.kernel.states import Change, State
+from postroom.kernel.verbs.publish import deliveries_of
 
 
 def _dead(desk: Desk, command: c.Replay | c.Discard, verb: str) -> list[Row]:
@@ -25,24 +26,56 @@ def _dead(desk: Desk, command: c.Replay | c.Discard, verb: str) -> list[Row]:
 
 
 def replay(desk: Desk, command: c.Replay) -> list[str]:
-    """All or none of the ids. Each goes to the end of its queue with a clean slate of attempts."""
+    """All or none of the ids, each with a clean slate of attempts.
+
+    It goes to the end of a fifo queue, and by rank and age elsewhere. Of a whole scope, deliveries whose
+    subscriber is gone stay where they are; asked for by id, they are an error.
+    """
     rows = _dead(desk, command, "replayed")
+    if command.scope is not None:
+        rows = [row for row in rows if _addressee(desk, row) is not None]
     for row in rows:
-        dead_letters = row.queue_id
-        assert row.origin_queue_id is not None, "a dead letter knows where it came from"
-        queue = desk.tx.queue_by_id(row.origin_queue_id)
-        row.attempts = 0
-        row.visible_at = None
-        # What ran out of time before would only expire again; it gets the time it had, anew.
-        if row.expires_at is not None and row.expires_at <= desk.now:
-            row.expires_at = desk.now + max(row.expires_at - row.created_at, 1)
-        desk.reorder(row, queue, entered_at=desk.now)
-        desk.tx.count(dead_letters, row.subscription_id or 0, State.DEAD, -1)
-        row.queue_id, row.origin_queue_id = queue.id, None
-        desk.tx.count(queue.id, row.subscription_id or 0, State.DEAD, 1)
-        desk.move(row, Change.REPLAYED, State.PENDING)
-    desk.tx.relocate(rows)
+        if _addressee(desk, row) is None:
+            raise WrongState(message_id=row.id, state="dead and its subscriber gone", verb="replayed")
+    for row in rows:
+        _revive(desk, row)
     return [row.id for row in rows]
+
+
+def _addressee(desk: Desk, row: Row) -> int | None:
+    """The queue or subscription it came from, when that is still there."""
+    assert row.origin_queue_id is not None, "a dead letter knows where it came from"
+    if row.subscription_id is None:
+        return row.origin_queue_id
+    known = {subscription.id for subscription in desk.tx.subscriptions(row.origin_queue_id)}
+    return row.subscription_id if row.subscription_id in known else None
+
+
+def _revive(desk: Desk, row: Row) -> None:
+    assert row.origin_queue_id is not None, "a dead letter knows where it came from"
+    queue, home = desk.tx.queue_by_id(row.origin_queue_id), desk.tx.queue_by_id(row.queue_id)
+    row.attempts = 0
+    row.visible_at = None
+    # What ran out of time before would only expire again; it gets the time it had, anew.
+    if row.expires_at is not None and row.expires_at <= desk.now:
+        row.expires_at = desk.now + max(row.expires_at - row.created_at, 1)
+    desk.reorder(row, queue, entered_at=desk.now)
+    desk.tally(row, home, -1)
+    row.queue_id, row.origin_queue_id = queue.id, None
+    desk.tally(row, queue, 1)
+    desk.move(row, Change.REPLAYED, State.PENDING)
+    desk.tx.relocate([row])
+    if is_original(row, queue):
+        _broadcast_anew(desk, row, queue)
+
+
+def _broadcast_anew(desk: Desk, row: Row, queue: Queue) -> None:
+    deliveries = deliveries_of(desk, row, desk.tx.subscriptions(queue.id))
+    desk.admit(deliveries, queue, [{"parent": row.id} for _ in deliveries])
+    desk.tx.insert(deliveries, [desk.tx.content(row)] * len(deliveries))
+    if not deliveries:
+        desk.move(row, Change.COMPLETED, State.COMPLETED)
+        desk.tx.save([row])
 
 
 def discard(desk: Desk, command: c.Discard) -> list[str]:

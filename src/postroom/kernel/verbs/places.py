@@ -102,7 +102,7 @@ def create_queue(desk: Desk, command: c.CreateQueue) -> Queue:
         raise SystemQueue(queue=command.queue, verb="made by hand")
     checks.check_queue_slug(slug)
     scope = desk.scope(scope_slug)
-    settings = checks.queue_settings({"display_name": slug, **command.settings})
+    settings = checks.queue_settings({"display_name": slug, **command.settings}, desk.limits)
     if settings.schema is not None:
         split_schema(settings.schema)
     known = desk.tx.queue(desk.tenant, scope_slug, slug)
@@ -137,10 +137,10 @@ def _insert_queue(desk: Desk, scope: Scope, slug: str, settings: QueueSettings, 
 
 
 def update_queue(desk: Desk, command: c.UpdateQueue) -> Queue:
-    """A new ordering gives every waiting message its new place in the same transaction."""
+    """A new ordering gives every open message its new place in the same transaction."""
     queue = desk.queue(command.queue)
     before = queue.settings
-    settings = checks.queue_settings(command.settings, before)
+    settings = checks.queue_settings(command.settings, desk.limits, before)
     if settings.schema is not None:
         split_schema(settings.schema)
     if settings.consumer_mode is not before.consumer_mode:
@@ -152,7 +152,7 @@ def update_queue(desk: Desk, command: c.UpdateQueue) -> Queue:
     desk.record("queue.updated", scope=queue.scope, queue=queue.slug, data=dict(command.settings))
     if settings.ordering is not before.ordering:
         after = 0
-        while rows := desk.tx.waiting(queue.id, after, REORDER_STEP):
+        while rows := desk.tx.open_rows(queue.id, after, REORDER_STEP):
             for row in rows:
                 priorities.place(desk, row, queue)
             after = rows[-1].seq
@@ -202,7 +202,7 @@ def _remove(desk: Desk, queue: Queue) -> None:
     while rows := desk.tx.ended_in(queue.id, REORDER_STEP):
         desk.tx.archive(rows)
         for row in rows:
-            desk.tx.count(queue.id, row.subscription_id or 0, row.state, -1)
+            desk.tally(row, queue, -1)
     desk.tx.delete_queue(queue.id)
     desk.record("queue.deleted", scope=queue.scope, queue=queue.slug, data={})
 

@@ -22,7 +22,7 @@ def reprioritise(desk: Desk, command: c.Reprioritise) -> None:
 
 
 def place(desk: Desk, row: Row, queue: Queue) -> None:
-    """Compute a waiting row's place anew; its time of entry stays."""
+    """Compute an open row's place anew; its time of entry stays."""
     desk.reorder(row, queue, entered_at=row.created_at)
     desk.move(row, Change.REORDERED, State(row.state), tier=row.priority_tier, score=row.priority_score)
     desk.tx.save([row])

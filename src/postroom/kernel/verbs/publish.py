@@ -18,7 +18,7 @@ from postroom.errors import (
 )
 from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
-from postroom.kernel.desk import Desk
+from postroom.kernel.desk import Desk, earlier
 from postroom.kernel.model import (
     DEAD_LETTER,
     ConsumerMode,
@@ -71,7 +71,7 @@ class PublishRun:
                 "messages", f"has {len(messages)}, at most {desk.limits.publish_batch} at once"
             )
         drafts: list[Draft] = []
-        receipts: list[Receipt] = []
+        answers: list[Receipt | Draft] = []
         fresh: dict[tuple[int, str], Draft] = {}
         now, limits = desk.now, desk.limits
         for message_id, message in zip(desk.ids.make(len(messages), now), messages, strict=True):
@@ -82,25 +82,26 @@ class PublishRun:
                 first = self._known(queue, key, fresh)
                 if first is not None:
                     _same_body(first, body, message, key)
-                    receipts.append(Receipt(first[0].id, False, State(first[0].state)))
+                    answers.append(Receipt(first[0].id, False, State(first[0].state)))
                     continue
             if place.schema is not None:
-                is_json = message.content_type == checks.JSON and body is not None
-                desk.office.validators.check(place.schema, jsontext.decode(body) if is_json else None)
+                content = jsontext.decode_any(body) if message.content_type == checks.JSON else None
+                desk.office.validators.check(queue.scope_id, place.schema, content)
             draft = _draft(desk, queue, message_id, message, body)
             drafts.append(draft)
             if key is not None:
                 fresh[(queue.id, key)] = draft
-            receipts.append(
-                Receipt(message_id, True, State.PENDING if draft[0].state == "pending" else State.DELAYED)
-            )
+            answers.append(draft)
         if drafts:
             if place.plain:
                 self._admit(queue, drafts)
             else:
-                self._admit_bounded(queue, drafts, receipts)
+                self._admit_bounded(queue, drafts)
             self._keys.update(fresh)
-        return receipts
+        return [
+            answer if isinstance(answer, Receipt) else Receipt(answer[0].id, True, _STATES[answer[0].state])
+            for answer in answers
+        ]
 
     def _known(self, queue: Queue, key: str, fresh: dict[tuple[int, str], Draft]) -> Draft | None:
         place = (queue.id, key)
@@ -116,15 +117,15 @@ class PublishRun:
         self._contents += [content for _, content in drafts]
         self._desk.admit(rows, queue, [_event_data(row, content) for row, content in drafts])
 
-    def _admit_bounded(self, queue: Queue, drafts: list[Draft], receipts: list[Receipt]) -> None:
+    def _admit_bounded(self, queue: Queue, drafts: list[Draft]) -> None:
         """For queues with a depth limit or subscribers."""
         if queue.settings.max_depth is not None:
-            self._make_room(queue, drafts, receipts)
+            self._make_room(queue, drafts)
         dead = [draft for draft in drafts if draft[0].state == State.DEAD]
         alive = [draft for draft in drafts if draft[0].state != State.DEAD]
         self._admit_dead(queue, dead)
         if queue.settings.consumer_mode is ConsumerMode.BROADCAST:
-            self._broadcast(queue, alive, receipts)
+            self._broadcast(queue, alive)
         else:
             self._admit(queue, alive)
 
@@ -140,7 +141,7 @@ class PublishRun:
         data = [{"from": queue.slug, "reason": row.failure_reason} for row, _ in drafts]
         self._desk.admit([row for row, _ in drafts], home, data)
 
-    def _make_room(self, queue: Queue, drafts: list[Draft], receipts: list[Receipt]) -> None:
+    def _make_room(self, queue: Queue, drafts: list[Draft]) -> None:
         desk, settings = self._desk, queue.settings
         assert settings.max_depth is not None
         depth = desk.tx.counts(queue.id).waiting
@@ -150,17 +151,17 @@ class PublishRun:
         if settings.overflow_policy is Overflow.REJECT:
             raise QueueFull(queue=queue.path, depth=depth, limit=settings.max_depth)
         if settings.overflow_policy is Overflow.DEAD_LETTER:
-            _turn_dead(drafts[-over:], receipts, desk.now, queue)
+            _turn_dead(drafts[-over:], desk.now, queue)
             return
         self.flush()
-        oldest = [stored.row for stored in desk.tx.pending(queue.id, over)]
-        for row in oldest:
-            desk.bury(row, f"dropped: the queue {queue.path} was full", "overflow")
-        still_over = over - len(oldest)
-        if still_over > 0:
-            _turn_dead(drafts[:still_over], receipts, desk.now, queue)
+        dropped = 0
+        for row in _oldest(desk, queue, over):
+            desk.bury_all(row, f"dropped: the queue {queue.path} was full", "overflow")
+            dropped += 1
+        if dropped < over:
+            _turn_dead(drafts[: over - dropped], desk.now, queue)
 
-    def _broadcast(self, queue: Queue, drafts: list[Draft], receipts: list[Receipt]) -> None:
+    def _broadcast(self, queue: Queue, drafts: list[Draft]) -> None:
         desk = self._desk
         subscriptions = desk.tx.subscriptions(queue.id)
         rows: list[Row] = []
@@ -169,11 +170,9 @@ class PublishRun:
             deliveries = deliveries_of(desk, row, subscriptions)
             if not deliveries:
                 row.state, row.finished_at = State.COMPLETED.value, desk.now
-                _replace_receipt(receipts, row.id, State.COMPLETED)
-            elif row.state == State.DELAYED:
-                # The deliveries wait; the original is only the sum of them.
-                row.state, row.visible_at = State.PENDING.value, None
-                _replace_receipt(receipts, row.id, State.PENDING)
+            else:
+                # The deliveries wait, if they must; the original is only the sum of them.
+                row.state = State.PENDING.value
             row.due_at = None
             rows += [row, *deliveries]
             data.append({**_event_data(row, content), "deliveries": len(deliveries)})
@@ -183,23 +182,33 @@ class PublishRun:
         desk.admit(rows, queue, data)
 
 
-def _replace_receipt(receipts: list[Receipt], message_id: str, state: State) -> None:
-    for index, receipt in enumerate(receipts):
-        if receipt.id == message_id and receipt.created:
-            receipts[index] = Receipt(message_id, True, state)
+_STATES = {state.value: state for state in State}
+DROP_STEP = 100
 
 
-def _turn_dead(drafts: list[Draft], receipts: list[Receipt], now: int, queue: Queue) -> None:
+def _oldest(desk: Desk, queue: Queue, count: int) -> list[Row]:
+    """The messages that have waited longest, deliveries not counted, in the order of entry."""
+    found: list[Row] = []
+    after = 0
+    while len(found) < count and (rows := desk.tx.open_rows(queue.id, after, DROP_STEP)):
+        found += [row for row in rows if row.subscription_id is None and row.state != State.CLAIMED]
+        after = rows[-1].seq
+    return found[:count]
+
+
+def _turn_dead(drafts: list[Draft], now: int, queue: Queue) -> None:
     for row, _ in drafts:
         row.state, row.finished_at, row.due_at = State.DEAD.value, now, None
         row.failure_reason = f"refused: the queue {queue.path} was full"
         row.failure_kind = "overflow"
         row.origin_queue_id = queue.id
-        _replace_receipt(receipts, row.id, State.DEAD)
 
 
 def deliveries_of(desk: Desk, original: Row, subscriptions: list[Subscription]) -> list[Row]:
     """One row per subscriber, each with its own progress, retries and end."""
+    visible = original.visible_at
+    if visible is not None and visible <= desk.now:
+        visible = None
     return [
         Row(
             id=message_id,
@@ -208,16 +217,16 @@ def deliveries_of(desk: Desk, original: Row, subscriptions: list[Subscription]) 
             queue_id=original.queue_id,
             line=-subscription.id,
             subscription_id=subscription.id,
-            state=State.DELAYED.value if original.visible_at else State.PENDING.value,
+            state=State.PENDING.value if visible is None else State.DELAYED.value,
             sort_key=original.sort_key,
-            due_at=original.visible_at or original.expires_at,
+            due_at=earlier(visible, original.expires_at),
             message_type=original.message_type,
             priority_tier=original.priority_tier,
             priority_score=original.priority_score,
             created_at=desk.now,
             updated_at=desk.now,
             expires_at=original.expires_at,
-            visible_at=original.visible_at,
+            visible_at=visible,
             correlation_id=original.correlation_id,
             causation_id=original.id,
             parent_id=original.id,
@@ -276,9 +285,7 @@ def _draft(desk: Desk, queue: Queue, message_id: str, message: NewMessage, body:
         expires = deadline
     if delay is not None and delay <= now:
         delay = None
-    state, due = "pending", expires
-    if delay is not None:
-        state, due = "delayed", delay if expires is None or delay <= expires else expires
+    state = "pending" if delay is None else "delayed"
     row = Row(
         message_id,
         queue.tenant,
@@ -294,7 +301,7 @@ def _draft(desk: Desk, queue: Queue, message_id: str, message: NewMessage, body:
             score=message.priority_score,
             deadline=deadline,
         ),
-        due,
+        earlier(delay, expires),
         message.message_type,
         message.priority_tier,
         message.priority_score,

@@ -12,8 +12,10 @@ def add_record(desk: Desk, command: c.AddRecord) -> None:
     checks.check_name("kind", command.kind, desk.limits)
     checks.check_name("key", command.key, desk.limits)
     data = checks.small_json("data", command.data, desk.limits.record_bytes) or "{}"
+    checks.check_text("correlation_id", command.correlation_id, desk.limits)
+    checks.check_text("message_id", command.message_id, desk.limits)
     desk.tx.insert_record(
-        command.kind, command.key, data, command.correlation_id, command.message_id, desk.now
+        desk.tenant, command.kind, command.key, data, command.correlation_id, command.message_id, desk.now
     )
     desk.tx.append(
         Draft(

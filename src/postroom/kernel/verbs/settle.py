@@ -31,7 +31,7 @@ def _seen_state(row: Row) -> str:
 
 
 def complete(desk: Desk, command: c.Complete) -> None:
-    """Ends the work. Saying it again with the same token is not an error, so that a lost answer can be retried."""
+    """Ends the work. Saying it again with the same token is no error: a lost answer may be retried."""
     result = None if command.result is None else jsontext.encode_strict(command.result, "result")
     if result is not None and len(result) > desk.limits.body_bytes:
         raise BodyTooLarge(what="result", size=len(result), limit=desk.limits.body_bytes)
@@ -88,9 +88,11 @@ def snooze(desk: Desk, command: c.Snooze) -> None:
         return
     row.attempts -= 1
     row.visible_at = max(command.until, desk.now + 1)
+    reason = None
     if command.reason is not None:
         row.failure_reason = checks.reason_text(command.reason, desk.limits)
-    desk.move(row, Change.SNOOZED, State.DELAYED, visible_at=row.visible_at, reason=command.reason)
+        reason = row.failure_reason[:200]
+    desk.move(row, Change.SNOOZED, State.DELAYED, visible_at=row.visible_at, reason=reason)
     desk.tx.save([row])
 
 
@@ -125,16 +127,10 @@ def _open(desk: Desk, message_id: str, verb: str) -> Row:
     return row
 
 
-def _with_deliveries(desk: Desk, row: Row) -> list[Row]:
-    if row.subscription_id is not None:
-        return [row]
-    return [*desk.tx.deliveries(row.id), row]
-
-
 def cancel(desk: Desk, command: c.Cancel) -> None:
-    """Never again. A holder learns of it when it next uses its claim; a broadcast ends for every subscriber."""
+    """Never again. A holder learns of it when it next uses its claim; a broadcast ends for everybody."""
     row = _open(desk, command.message_id, "cancelled")
-    for each in _with_deliveries(desk, row):
+    for each in desk.with_deliveries(row):
         each.failure_reason = checks.reason_text(command.reason, desk.limits)
         desk.move(each, Change.CANCELLED, State.CANCELLED, reason=each.failure_reason[:200])
         desk.tx.save([each])
@@ -143,5 +139,4 @@ def cancel(desk: Desk, command: c.Cancel) -> None:
 
 def kill(desk: Desk, command: c.Kill) -> None:
     row = _open(desk, command.message_id, "ended as a dead letter")
-    for each in _with_deliveries(desk, row):
-        desk.bury(each, command.reason, "guard")
+    desk.bury_all(row, command.reason, "guard")

@@ -11,6 +11,7 @@ from postroom.stores.memory.journal import Journal
 
 class KeptRecord(NamedTuple):
     id: int
+    tenant: str
     kind: str
     key: str
     data: str
@@ -33,6 +34,7 @@ class Notes:
 
     def insert_record(
         self,
+        tenant: str,
         kind: str,
         key: str,
         data: str,
@@ -41,15 +43,15 @@ class Notes:
         now: int,
     ) -> None:
         number = len(self._records) + 1
-        self._records.append(KeptRecord(number, kind, key, data, correlation_id, message_id, now))
+        self._records.append(KeptRecord(number, tenant, kind, key, data, correlation_id, message_id, now))
         self._journal.note(self._records.pop)
 
-    def records(self, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
+    def records(self, tenant: str, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
         found: list[Record] = []
         for kept in self._records[max(after, 0) :]:
             if len(found) >= limit:
                 break
-            if kept.kind == kind and key in (None, kept.key):
+            if (kept.tenant, kept.kind) == (tenant, kind) and key in (None, kept.key):
                 data = jsontext.decode(kept.data)
                 found.append(
                     Record(id=kept.id, kind=kept.kind, key=kept.key, data=data, created_at=kept.created_at)

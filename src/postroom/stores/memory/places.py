@@ -19,6 +19,7 @@ class Places:
         self._scopes: dict[int, Scope] = {}
         self._scope_ids: dict[tuple[str, str], int] = {}
         self._queues: dict[int, Queue] = {}
+        self._deleted: dict[int, Queue] = {}
         self._queue_ids: dict[tuple[str, str, str], int] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._schemas: dict[tuple[int, str, int], bytes] = {}
@@ -72,8 +73,9 @@ class Places:
     def queue_by_id(self, queue_id: int) -> Queue:
         return self._queues[queue_id]
 
-    def queues(self) -> list[Queue]:
-        return sorted(self._queues.values(), key=lambda queue: queue.id)
+    def queues(self, *, deleted: bool = False) -> list[Queue]:
+        found = [*self._queues.values(), *(self._deleted.values() if deleted else ())]
+        return sorted(found, key=lambda queue: queue.id)
 
     def queues_of(self, scope_id: int) -> list[Queue]:
         return [queue for queue in self.queues() if queue.scope_id == scope_id]
@@ -102,6 +104,7 @@ class Places:
 
     def delete_queue(self, queue_id: int) -> None:
         queue = self._journal.delete(self._queues, queue_id)
+        self._journal.set(self._deleted, queue_id, queue)
         self._journal.delete(self._queue_ids, (queue.tenant, queue.scope, queue.slug))
         for key in [key for key in self._counts if key[0] == queue_id]:
             self._journal.delete(self._counts, key)

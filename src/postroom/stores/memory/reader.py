@@ -80,8 +80,8 @@ class MemoryReader:
 
     # beside the messages
 
-    def records(self, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
-        return self._notes.records(kind, key, after, limit)
+    def records(self, tenant: str, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
+        return self._notes.records(tenant, kind, key, after, limit)
 
     def positions(self) -> list[Position]:
         return self._notes.positions()

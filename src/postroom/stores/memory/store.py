@@ -45,6 +45,9 @@ class MemoryStore:
             self._open.rollback()
             self._end()
 
+    def explain(self, error: Exception) -> Exception:
+        return error
+
     def _end(self) -> None:
         with self._turn:
             self._open = None

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from postroom.kernel.ledger import Draft
 from postroom.kernel.model import Counts, Position, Queue, Schema, Scope, Subscription
 from postroom.kernel.rows import Content, Row, Stored
-from postroom.kernel.states import TERMINAL, WAITING
+from postroom.kernel.states import OPEN, TERMINAL, WAITING
 from postroom.kernel.store import HousekeeperRun
 from postroom.stores.memory.tables import Tables
 
@@ -79,8 +79,8 @@ class MemoryTransaction:
     def delete_queue(self, queue_id: int) -> None:
         self._places.delete_queue(queue_id)
 
-    def all_queues(self) -> list[Queue]:
-        return self._places.queues()
+    def all_queues(self, *, deleted: bool = False) -> list[Queue]:
+        return self._places.queues(deleted=deleted)
 
     def count(self, queue_id: int, subscription_id: int, state: str, delta: int) -> None:
         self._places.count(queue_id, subscription_id, state, delta)
@@ -123,8 +123,8 @@ class MemoryTransaction:
     def next_due(self) -> int | None:
         return self._messages.next_due()
 
-    def waiting(self, queue_id: int, after_seq: int, limit: int) -> list[Row]:
-        return self._messages.in_states(queue_id, WAITING, after_seq=after_seq, limit=limit)
+    def open_rows(self, queue_id: int, after_seq: int, limit: int) -> list[Row]:
+        return self._messages.in_states(queue_id, OPEN, after_seq=after_seq, limit=limit)
 
     def rows_in_state(self, queue_id: int, state: str, limit: int) -> list[Row]:
         return self._messages.in_states(queue_id, (state,), limit=limit)
@@ -173,6 +173,7 @@ class MemoryTransaction:
 
     def insert_record(
         self,
+        tenant: str,
         kind: str,
         key: str,
         data: str,
@@ -180,7 +181,7 @@ class MemoryTransaction:
         message_id: str | None,
         now: int,
     ) -> None:
-        self._notes.insert_record(kind, key, data, correlation_id, message_id, now)
+        self._notes.insert_record(tenant, kind, key, data, correlation_id, message_id, now)
 
     def set_position(self, position: Position) -> None:
         self._notes.set_position(position)

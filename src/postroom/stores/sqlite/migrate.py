@@ -8,13 +8,14 @@ from pathlib import Path
 import apsw
 
 from postroom.errors import StoreCorrupt, StoreTooNew
+from postroom.stores.sqlite.statements import HERE, one
 
 APPLICATION_ID = 0x504F5354  # "POST"
 
 
 def steps() -> dict[int, str]:
     found = {}
-    for file in resources.files(__package__).joinpath("migrations").iterdir():
+    for file in resources.files(HERE).joinpath("migrations").iterdir():
         match = re.fullmatch(r"(\d{4})_\w+\.sql", file.name)
         if match:
             found[int(match[1])] = file.read_text("utf-8")
@@ -31,7 +32,7 @@ def migrate(db: apsw.Connection, path: str, backups: Path | None) -> Path | None
     known = newest()
     if version > known:
         raise StoreTooNew(path=path, found=version, known=known)
-    empty = not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    empty = not one(db.execute("SELECT count(*) FROM sqlite_schema"))[0]
     if not empty and db.pragma("application_id") != APPLICATION_ID:
         raise StoreCorrupt(path=path, problem="it is a database of another program")
     if version == known:

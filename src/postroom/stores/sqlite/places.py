@@ -11,7 +11,7 @@ from postroom.kernel.model import PlaceState, Queue, QueueSettings, Scope
 ALL_SCOPES = "SELECT id, tenant, slug, display_name, description, state, created_at, updated_at FROM scopes"
 ALL_QUEUES = """
 SELECT q.id, q.scope_id, s.tenant, s.slug, q.slug, q.state, q.system, q.settings, q.created_at, q.updated_at
-FROM queues q JOIN scopes s ON s.id = q.scope_id WHERE q.deleted_at IS NULL ORDER BY q.id
+FROM queues q JOIN scopes s ON s.id = q.scope_id WHERE q.deleted_at IS NULL OR ? ORDER BY q.id
 """
 
 
@@ -33,8 +33,8 @@ def read_scopes(db: apsw.Connection) -> list[Scope]:
     ]
 
 
-def read_queues(db: apsw.Connection) -> list[Queue]:
-    return [_queue(row) for row in db.execute(ALL_QUEUES)]
+def read_queues(db: apsw.Connection, *, deleted: bool = False) -> list[Queue]:
+    return [_queue(row) for row in db.execute(ALL_QUEUES, (deleted,))]
 
 
 def _queue(row: tuple[Any, ...]) -> Queue:
@@ -53,12 +53,20 @@ def _queue(row: tuple[Any, ...]) -> Queue:
     )
 
 
+# Divides the name a deleted scope had from its number; no living scope may have it in its name.
+GONE = "#"
+
+
 class Places:
     """A lookup that is thrown away and read again whenever a scope or queue changes."""
 
     def __init__(self, db: apsw.Connection) -> None:
-        self.scopes = {(scope.tenant, scope.slug): scope for scope in read_scopes(db)}
-        self.scopes_by_id = {scope.id: scope for scope in self.scopes.values()}
+        self.scopes_by_id = {scope.id: scope for scope in read_scopes(db)}
+        self.scopes = {
+            (scope.tenant, scope.slug): scope
+            for scope in self.scopes_by_id.values()
+            if GONE not in scope.slug
+        }
         queues = read_queues(db)
         self.queues = {(queue.tenant, queue.scope, queue.slug): queue for queue in queues}
         self.queues_by_id = {queue.id: queue for queue in queues}

@@ -55,10 +55,10 @@ SELECT $ROW FROM messages m WHERE m.due_at <= ? AND m.due_at IS NOT NULL ORDER B
 -- When the next one comes due.
 SELECT due_at FROM messages WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1;
 
--- name: waiting
--- Waiting messages of a queue, for a new order.
-SELECT $ROW FROM messages m
-WHERE m.queue_id = ? AND m.seq > ? AND m.state IN ('pending', 'delayed') ORDER BY m.seq LIMIT ?;
+-- name: open_rows
+-- Open messages of a queue, in the order of entry.
+SELECT $ROW FROM messages m WHERE m.queue_id = ? AND m.seq > ?
+AND m.state IN ('pending', 'delayed', 'claimed') ORDER BY m.seq LIMIT ?;
 
 -- name: rows_in_state
 -- Messages of one state in a queue.
@@ -161,9 +161,8 @@ SELECT hash FROM ledger WHERE seq = ?;
 SELECT seq, hash, time, message_seq FROM chain WHERE name = ?;
 
 -- name: last_prunable_event
--- The newest of the oldest events that may go; times never go back, so the oldest come first.
-SELECT seq, hash, time FROM (SELECT seq, hash, time FROM ledger ORDER BY seq LIMIT ?)
-WHERE time < ? AND seq <= ? ORDER BY seq DESC LIMIT 1;
+-- The newest event of the first so many that is old enough to go.
+SELECT seq, hash, time FROM ledger WHERE seq <= ? AND time < ? ORDER BY seq DESC LIMIT 1;
 
 -- name: prune_ledger
 -- Drop the oldest events.

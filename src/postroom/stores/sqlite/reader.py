@@ -10,8 +10,8 @@ from postroom.kernel.rows import Stored
 from postroom.kernel.states import State
 from postroom.kernel.store import HousekeeperRun, MessageFilter
 from postroom.stores.sqlite import pages, records
-from postroom.stores.sqlite.places import read_queues, read_scopes
-from postroom.stores.sqlite.statements import SQL
+from postroom.stores.sqlite.places import GONE, read_queues, read_scopes
+from postroom.stores.sqlite.statements import SQL, one
 from postroom.stores.sqlite.transaction import stored
 
 ALL_STATES = """
@@ -60,10 +60,10 @@ class SqliteReader:
         return [stored(row) for row in self._db.execute(SQL["pending"], (line, limit))]
 
     def scope(self, tenant: str, slug: str) -> Scope | None:
-        return next((s for s in read_scopes(self._db) if (s.tenant, s.slug) == (tenant, slug)), None)
+        return next((scope for scope in self.scopes(tenant) if scope.slug == slug), None)
 
     def scopes(self, tenant: str) -> list[Scope]:
-        return [scope for scope in read_scopes(self._db) if scope.tenant == tenant and "#" not in scope.slug]
+        return [scope for scope in read_scopes(self._db) if scope.tenant == tenant and GONE not in scope.slug]
 
     def queue(self, tenant: str, scope: str, slug: str) -> Queue | None:
         wanted = (tenant, scope, slug)
@@ -80,7 +80,7 @@ class SqliteReader:
         rows = self._db.execute(
             "SELECT q.id, s.slug, q.slug FROM queues q JOIN scopes s ON s.id = q.scope_id"
         )
-        return {queue_id: (scope.partition("#")[0], slug) for queue_id, scope, slug in rows}
+        return {queue_id: (scope.partition(GONE)[0], slug) for queue_id, scope, slug in rows}
 
     def counts(self, queue_id: int, subscription_id: int = 0) -> Counts:
         return Counts(**dict(self._db.execute(SQL["peek_count"], (queue_id, subscription_id))))
@@ -96,8 +96,8 @@ class SqliteReader:
         found = self.scope(tenant, scope)
         return records.read_schemas(self._db, found) if found else []
 
-    def records(self, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
-        return records.read_records(self._db, kind, key, after, limit)
+    def records(self, tenant: str, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
+        return records.read_records(self._db, tenant, kind, key, after, limit)
 
     def positions(self) -> list[Position]:
         return records.read_positions(self._db)
@@ -132,11 +132,11 @@ class SqliteReader:
         return self._chain("anchor")
 
     def _chain(self, name: str) -> Head:
-        seq, hash_, time, _ = self._db.execute(SQL["chain"], (name,)).fetchone()
+        seq, hash_, time, _ = one(self._db.execute(SQL["chain"], (name,)))
         return Head(seq, hash_, time)
 
     def folded(self) -> dict[str, Folded]:
         return {
-            id_: Folded(f"{scope.partition('#')[0]}/{queue}", State(state), attempts)
+            id_: Folded(f"{scope.partition(GONE)[0]}/{queue}", State(state), attempts)
             for id_, scope, queue, state, attempts in self._db.execute(ALL_STATES)
         }

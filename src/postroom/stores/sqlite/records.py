@@ -1,4 +1,4 @@
-"""The small tables: subscriptions, schemas, records, positions, housekeepers; read the same way everywhere."""
+"""The small tables (subscriptions, schemas, records, positions, housekeepers), read alike everywhere."""
 
 import apsw
 
@@ -40,13 +40,15 @@ def read_schemas(db: apsw.Connection, scope: Scope, name: str | None = None) -> 
     ]
 
 
-def read_records(db: apsw.Connection, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
+def read_records(
+    db: apsw.Connection, tenant: str, kind: str, key: str | None, after: int, limit: int
+) -> list[Record]:
     return [
         Record(id=id_, kind=kind, key=found, data=jsontext.decode(data), created_at=created_at)
         for id_, found, data, created_at in db.execute(
             "SELECT id, key, data, created_at FROM records"
-            " WHERE kind = ?1 AND (?2 IS NULL OR key = ?2) AND id > ?3 ORDER BY id LIMIT ?4",
-            (kind, key, after, limit),
+            " WHERE tenant = ?1 AND kind = ?2 AND (?3 IS NULL OR key = ?3) AND id > ?4 ORDER BY id LIMIT ?5",
+            (tenant, kind, key, after, limit),
         )
     ]
 

@@ -3,8 +3,13 @@
 import re
 from importlib import resources
 from string import Template
+from typing import Any
+
+import apsw
 
 from postroom.kernel.rows import CONTENT_FIELDS, ROW_FIELDS
+
+HERE = "postroom.stores.sqlite"
 
 MUTABLE = (
     "state",
@@ -33,7 +38,7 @@ def _columns(names: tuple[str, ...], table: str = "") -> str:
 
 
 def _load() -> dict[str, str]:
-    text = resources.files(__package__).joinpath("queries.sql").read_text("utf-8")
+    text = resources.files(HERE).joinpath("queries.sql").read_text("utf-8")
     filled = Template(text).substitute(
         ROW=_columns(ROW_FIELDS, "m."),
         CONTENT=_columns(CONTENT_FIELDS, "c."),
@@ -53,3 +58,10 @@ def _load() -> dict[str, str]:
 
 
 SQL = _load()
+
+
+def one(cursor: apsw.Cursor) -> Any:
+    """The row that a query like count(*) always has."""
+    found = cursor.fetchone()
+    assert found is not None
+    return found

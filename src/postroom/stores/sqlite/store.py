@@ -17,10 +17,11 @@ import apsw
 from postroom.errors import LedgerBroken, StoreClosed, StoreCorrupt, StoreFailed, StoreReadOnly
 from postroom.kernel.ledger import Head, verify
 from postroom.kernel.store import Transaction
-from postroom.stores.sqlite.faults import translated
+from postroom.stores.sqlite.faults import named, translated
 from postroom.stores.sqlite.migrate import copy_to, migrate
 from postroom.stores.sqlite.owner import OwnerLock
 from postroom.stores.sqlite.reader import SqliteReader
+from postroom.stores.sqlite.statements import one
 from postroom.stores.sqlite.transaction import Cache, SqliteTransaction
 
 log = logging.getLogger("postroom.sqlite")
@@ -97,12 +98,12 @@ class SqliteStore:
             self._lock.release()
 
     def _check(self) -> None:
-        """After an unclean end the pages are checked (a very large file's are not), and always the ledger's tail."""
+        """After an unclean end the pages (not of a very large file), and always the ledger's tail."""
         clean = self._db.execute("SELECT value FROM meta WHERE name = 'clean'").fetchone()
         if clean is not None and clean[0] != "1":
             size = self._db.pragma("page_count") * self._db.pragma("page_size")
             if size <= WHOLE_CHECK_BYTES:
-                problem = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+                problem = one(self._db.execute("PRAGMA quick_check(1)"))[0]
                 if problem != "ok":
                     raise StoreCorrupt(path=self._name, problem=problem)
             else:
@@ -152,6 +153,9 @@ class SqliteStore:
     def rollback(self, tx: Transaction) -> None:
         assert tx is self._tx
         self._abandon()
+
+    def explain(self, error: Exception) -> Exception:
+        return named(error, self._name) if isinstance(error, apsw.Error) else error
 
     def _abandon(self) -> None:
         self._tx = None
@@ -217,5 +221,5 @@ class SqliteStore:
 
 
 def _keep_plans(db: apsw.Connection) -> None:
-    """Else SQLite looks at bound values to match partial indexes, and prepares such statements at every call."""
+    """Else SQLite looks at bound values to match partial indexes, and prepares anew at every call."""
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)

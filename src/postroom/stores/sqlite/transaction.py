@@ -16,8 +16,8 @@ from postroom.kernel.model import DEAD_LETTER, Counts, Ordering, Position, Queue
 from postroom.kernel.rows import ROW_FIELDS, Content, Row, Stored
 from postroom.kernel.store import HousekeeperRun
 from postroom.stores.sqlite import records
-from postroom.stores.sqlite.places import Places
-from postroom.stores.sqlite.statements import MUTABLE, SQL
+from postroom.stores.sqlite.places import GONE, Places, read_queues
+from postroom.stores.sqlite.statements import MUTABLE, SQL, one
 
 _WIDTH = len(ROW_FIELDS)
 _MUTABLE_OF = tuple(ROW_FIELDS.index(name) for name in MUTABLE)
@@ -28,7 +28,7 @@ class Cache:
     """What the owner of the file may remember between transactions; thrown away after a rollback."""
 
     def __init__(self, db: apsw.Connection) -> None:
-        seq, hash_, time, message_seq = db.execute(SQL["chain"], ("head",)).fetchone()
+        seq, hash_, time, message_seq = one(db.execute(SQL["chain"], ("head",)))
         self.head = Head(seq, hash_, time)
         self.message_seq: int = message_seq
         self.places: Places | None = None
@@ -129,7 +129,7 @@ class SqliteTransaction:
         """The row stays under a name nobody can take, since archived messages still point to it."""
         self._cache.places = None
         self._db.execute(
-            "UPDATE scopes SET slug = slug || '#' || id, state = 'archived' WHERE id = ?", (scope_id,)
+            "UPDATE scopes SET slug = slug || ? || id, state = 'archived' WHERE id = ?", (GONE, scope_id)
         )
 
     def queue(self, tenant: str, scope: str, slug: str) -> Queue | None:
@@ -141,8 +141,8 @@ class SqliteTransaction:
     def queues_of(self, scope_id: int) -> list[Queue]:
         return [queue for queue in self.all_queues() if queue.scope_id == scope_id]
 
-    def all_queues(self) -> list[Queue]:
-        return list(self._places().queues_by_id.values())
+    def all_queues(self, *, deleted: bool = False) -> list[Queue]:
+        return read_queues(self._db, deleted=True) if deleted else list(self._places().queues_by_id.values())
 
     def insert_queue(self, queue: Queue) -> int:
         self._cache.places = None
@@ -212,7 +212,7 @@ class SqliteTransaction:
         return Row(*found) if found else None
 
     def content(self, row: Row) -> Content:
-        return Content(*self._db.execute(SQL["content"], (row.seq,)).fetchone())
+        return Content(*one(self._db.execute(SQL["content"], (row.seq,))))
 
     def archived(self, message_id: str) -> Stored | None:
         found = self._stored("archived", (message_id,))
@@ -235,8 +235,8 @@ class SqliteTransaction:
         found = self._db.execute(SQL["next_due"]).fetchone()
         return found[0] if found else None
 
-    def waiting(self, queue_id: int, after_seq: int, limit: int) -> list[Row]:
-        return self._rows("waiting", (queue_id, after_seq, limit))
+    def open_rows(self, queue_id: int, after_seq: int, limit: int) -> list[Row]:
+        return self._rows("open_rows", (queue_id, after_seq, limit))
 
     def rows_in_state(self, queue_id: int, state: str, limit: int) -> list[Row]:
         return self._rows("rows_in_state", (queue_id, str(state), limit))
@@ -245,7 +245,7 @@ class SqliteTransaction:
         return self._stored("originals", (queue_id,))
 
     def open_deliveries(self, parent_id: str) -> int:
-        return self._db.execute(SQL["open_deliveries"], (parent_id,)).fetchone()[0]
+        return one(self._db.execute(SQL["open_deliveries"], (parent_id,)))[0]
 
     def deliveries(self, parent_id: str) -> list[Row]:
         return self._rows("deliveries", (parent_id,))
@@ -263,7 +263,7 @@ class SqliteTransaction:
         queue = self.queue_by_id(queue_id)
         home = self.queue(queue.tenant, queue.scope, DEAD_LETTER)
         assert home is not None, "every scope has its dead letters"
-        return self._db.execute(SQL["dead_from"], (home.id, queue_id)).fetchone()[0]
+        return one(self._db.execute(SQL["dead_from"], (home.id, queue_id)))[0]
 
     def count(self, queue_id: int, subscription_id: int, state: str, delta: int) -> None:
         key = (queue_id, subscription_id, str(state))
@@ -307,12 +307,19 @@ class SqliteTransaction:
         )
 
     def insert_record(
-        self, kind: str, key: str, data: str, correlation_id: str | None, message_id: str | None, now: int
+        self,
+        tenant: str,
+        kind: str,
+        key: str,
+        data: str,
+        correlation_id: str | None,
+        message_id: str | None,
+        now: int,
     ) -> None:
         self._db.execute(
-            "INSERT INTO records (kind, key, data, correlation_id, message_id, created_at)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (kind, key, data, correlation_id, message_id, now),
+            "INSERT INTO records (tenant, kind, key, data, correlation_id, message_id, created_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (tenant, kind, key, data, correlation_id, message_id, now),
         )
 
     def set_position(self, position: Position) -> None:
@@ -364,8 +371,11 @@ class SqliteTransaction:
         return len(message_ids)
 
     def prune_ledger(self, before: int, up_to_seq: int | None, limit: int) -> int:
-        up_to = self._cache.head.seq - 1 if up_to_seq is None else min(up_to_seq, self._cache.head.seq - 1)
-        last = self._db.execute(SQL["last_prunable_event"], (limit, before, up_to)).fetchone()
+        first = one(self._db.execute(SQL["chain"], ("anchor",)))[0]
+        up_to = min(first + limit, self._cache.head.seq - 1)
+        if up_to_seq is not None:
+            up_to = min(up_to, up_to_seq)
+        last = self._db.execute(SQL["last_prunable_event"], (up_to, before)).fetchone()
         if last is None:
             return 0
         self._db.execute(SQL["prune_ledger"], (last[0],))

@@ -187,6 +187,7 @@ CREATE TABLE schemas (
 
 CREATE TABLE records (
     id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
     key TEXT NOT NULL,
     data TEXT NOT NULL,
@@ -194,7 +195,7 @@ CREATE TABLE records (
     message_id TEXT,
     created_at INTEGER NOT NULL
 );
-CREATE INDEX records_by_kind ON records (kind, key);
+CREATE INDEX records_by_kind ON records (tenant, kind, key);
 
 CREATE TABLE positions (
     name TEXT PRIMARY KEY,
