@@ -17,6 +17,7 @@ QUEUE_SLUG_CHARS = 127
 DEFAULT_SCOPE = "default"
 
 JSON = "application/json"
+YEAR_S = 366 * 24 * 3600
 
 
 def split_path(path: str) -> tuple[str, str]:
@@ -76,11 +77,21 @@ def queue_settings(
         raise InvalidField(field, (problem or str(error)).lower()) from None
     for field in ("display_name", "description", "schema"):
         check_text(field, getattr(settings, field), limits)
+    if settings.schema is not None:
+        split_schema(settings.schema)
     for field, (low, high) in _RANGES.items():
         value = getattr(settings, field)
         if value is not None and not low <= value <= high:
             raise InvalidField(field, f"is {value}, must be between {low} and {high}")
     return settings
+
+
+def split_schema(wanted: str) -> tuple[str, int | None]:
+    """`name` (the newest version) or `name@3`."""
+    name, at, version = wanted.partition("@")
+    if not name or (at and not (version.isascii() and version.isdecimal())):
+        raise InvalidField("schema", f"{wanted!r} must be a name, or a name and a version like order@2")
+    return name, int(version) if at else None
 
 
 def is_text(value: Any) -> bool:
@@ -96,47 +107,57 @@ def is_text(value: Any) -> bool:
     return True
 
 
+def check_seconds(field: str, value: Any, *, least: float, most: float) -> None:
+    if not _number(value) or not least <= value <= most:
+        raise InvalidField(field, f"is {value!r}, must be a number of seconds from {least} to {most}")
+
+
+def check_count(field: str, value: Any, *, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidField(field, f"is {value!r}, must be a whole number from {least} to {most}")
+
+
 def check_text(field: str, value: Any, limits: Limits) -> None:
     if value is not None and (not is_text(value) or len(value) > limits.text_chars):
         raise InvalidField(field, f"must be a text of at most {limits.text_chars} characters")
 
 
-def check_message(message: NewMessage, now: int, limits: Limits) -> None:
-    """Everything but the body, which `body_bytes` checks while it encodes it.
+def check_message(message: NewMessage, limits: Limits) -> None:
+    """Everything but the body, which `body_bytes` checks while it encodes it, and the time.
 
     Written out field by field, since most messages leave most fields at their defaults.
     """
     m = message
     if m.message_type != "message":
-        check_text("message_type", m.message_type, limits)
-        if not m.message_type:
-            raise InvalidField("message_type", "must not be empty")
+        check_name("message_type", m.message_type, limits)
     if m.content_type != JSON:
-        check_text("content_type", m.content_type, limits)
+        check_name("content_type", m.content_type, limits)
     if m.idempotency_key is not None:
-        check_text("idempotency_key", m.idempotency_key, limits)
-        if not m.idempotency_key:
-            raise InvalidField("idempotency_key", "must not be empty")
+        check_name("idempotency_key", m.idempotency_key, limits)
     if m.correlation_id is not None or m.causation_id is not None or m.parent_id is not None:
         check_texts(m, ("correlation_id", "causation_id", "parent_id"), limits)
-    if m.source_type != "user" or m.source_id is not None:
-        check_texts(m, ("source_type", "source_id"), limits)
+    if m.source_type != "user":
+        check_name("source_type", m.source_type, limits)
+    if m.source_id is not None:
+        check_text("source_id", m.source_id, limits)
     if m.channel is not None or m.sender is not None or m.sender_id is not None:
         check_texts(m, ("channel", "sender", "sender_id"), limits)
     if m.agent is not None or m.from_agent is not None:
         check_texts(m, ("agent", "from_agent"), limits)
-    if m.priority_tier != "normal" or m.priority_score != 500:
+    if m.priority_tier != "normal" or m.priority_score != 500 or type(m.priority_score) is not int:
         check_priority(m.priority_tier, m.priority_score)
-    if m.ttl_s is not None and not (_number(m.ttl_s) and 0 < m.ttl_s <= 366 * 24 * 3600):
-        raise InvalidField("ttl_s", f"is {m.ttl_s!r}, must be above 0 and at most 366 days of seconds")
+    if m.ttl_s is not None:
+        check_seconds("ttl_s", m.ttl_s, least=0.001, most=YEAR_S)
     if m.deadline is not None:
         check_moment("deadline", m.deadline)
-        if m.deadline <= now:
-            raise InvalidField("deadline", "lies in the past")
     if m.delay_until is not None:
         check_moment("delay_until", m.delay_until)
-    if m.hop != 0 and (not isinstance(m.hop, int) or not 0 <= m.hop <= limits.hops):
-        raise InvalidField("hop", f"is {m.hop!r}, must be between 0 and {limits.hops}")
+    if m.delay_s is not None:
+        check_seconds("delay_s", m.delay_s, least=0, most=YEAR_S)
+        if m.delay_until is not None:
+            raise InvalidField("delay_s", "and delay_until exclude each other")
+    if m.hop != 0:
+        check_count("hop", m.hop, least=0, most=limits.hops)
     if m.labels:
         check_labels(m.labels, limits)
     if m.files is not None and (
@@ -145,6 +166,11 @@ def check_message(message: NewMessage, now: int, limits: Limits) -> None:
         or not all(isinstance(name, str) for name in m.files)
     ):
         raise InvalidField("files", f"must be a list of at most {limits.files} paths")
+
+
+def check_deadline(deadline: int, now: int) -> None:
+    if deadline <= now:
+        raise InvalidField("deadline", "lies in the past")
 
 
 def check_texts(message: NewMessage, fields: tuple[str, ...], limits: Limits) -> None:
@@ -162,10 +188,9 @@ def check_moment(field: str, value: Any) -> None:
 
 
 def check_priority(tier: str, score: int) -> None:
-    if tier not in TIER_RANK:
+    if not isinstance(tier, str) or tier not in TIER_RANK:
         raise InvalidField("priority_tier", f"is {tier!r}, must be one of {', '.join(TIER_RANK)}")
-    if not isinstance(score, int) or isinstance(score, bool) or not 0 <= score <= 1000:
-        raise InvalidField("priority_score", f"is {score!r}, must be a whole number from 0 to 1000")
+    check_count("priority_score", score, least=0, most=1000)
 
 
 def check_labels(labels: dict[str, Any], limits: Limits) -> None:
@@ -203,11 +228,13 @@ def body_bytes(message: NewMessage, limits: Limits) -> bytes | None:
     return data
 
 
-def small_json(field: str, value: dict[str, Any] | list[Any] | None, limit: int) -> str | None:
+def small_json(
+    field: str, value: dict[str, Any] | list[Any] | None, limit: int, shape: type = dict
+) -> str | None:
     if not value:
         return None
-    if not isinstance(value, dict | list):
-        raise InvalidField(field, "must be a JSON object")
+    if not isinstance(value, shape):
+        raise InvalidField(field, f"must be a JSON {'object' if shape is dict else 'list'}")
     data = jsontext.encode_strict(value, field)
     if len(data) > limit:
         raise BodyTooLarge(what=field, size=len(data), limit=limit)

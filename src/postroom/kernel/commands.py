@@ -98,7 +98,10 @@ class Extend(Held, frozen=True):
 
 
 class Snooze(Held, frozen=True):
-    until: int
+    """Until a moment, or for some seconds."""
+
+    until: int | None = None
+    seconds: float | None = None
     reason: str | None = None
 
 

@@ -242,8 +242,16 @@ class Desk:
         return [row, *self.tx.deliveries(row.id)]
 
     def bury_all(self, row: Row, reason: str, kind: str | None) -> None:
-        for each in self.with_deliveries(row):
-            self.bury(each, reason, kind)
+        """Of a broadcast, the message is the dead letter; its deliveries are cancelled."""
+        first, *deliveries = self.with_deliveries(row)
+        self.bury(first, reason, kind)
+        for delivery in deliveries:
+            self.cancel(delivery, reason)
+
+    def cancel(self, row: Row, reason: str) -> None:
+        row.failure_reason = checks.reason_text(reason, self.limits)
+        self.move(row, Change.CANCELLED, State.CANCELLED, reason=row.failure_reason[:200])
+        self.tx.save([row])
 
     def reorder(self, row: Row, queue: Queue, *, entered_at: int) -> None:
         by_deadline = queue.settings.ordering is Ordering.DEADLINE

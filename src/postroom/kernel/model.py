@@ -141,6 +141,7 @@ class NewMessage(msgspec.Struct, kw_only=True):
     ttl_s: float | None = None
     deadline: int | None = None
     delay_until: int | None = None
+    delay_s: float | None = None
     idempotency_key: str | None = None
     correlation_id: str | None = None
     causation_id: str | None = None

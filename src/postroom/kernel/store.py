@@ -205,7 +205,10 @@ class Reader(Protocol):
 
     def get(self, message_id: str) -> Stored | None: ...
     def page(self, wanted: MessageFilter, after: int | None, limit: int) -> list[Stored]:
-        """Live and archived messages in the order of entry, after (newest first: before) a seq."""
+        """Live and archived messages in the order of entry, after (newest first: before) a seq.
+
+        Deliveries of broadcasts are shown only when asked for, or when they are dead letters.
+        """
         ...
 
     def peek(self, line: int, limit: int) -> list[Stored]: ...

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
-from postroom.clock import Clock, from_datetime, micros
+from postroom.clock import from_datetime
 from postroom.errors import ClaimLost, InvalidField
 from postroom.kernel import commands as c
-from postroom.kernel.model import Message, NewMessage
+from postroom.kernel.model import Message, NewMessage, PlaceState
 
 Moment = datetime | int
 
@@ -46,6 +46,7 @@ _RENAMED = {
     "priority": "priority_tier",
     "score": "priority_score",
     "ttl": "ttl_s",
+    "delay": "delay_s",
     "key": "idempotency_key",
 }
 
@@ -58,11 +59,18 @@ def moment(field: str, value: Moment) -> int:
     return value
 
 
+def place_state(state: str) -> PlaceState:
+    try:
+        return PlaceState(state)
+    except ValueError:
+        known = ", ".join(PlaceState)
+        raise InvalidField("state", f"is {state!r}, must be one of {known}") from None
+
+
 class Asking:
-    def __init__(self, actor: str, tenant: str, clock: Clock) -> None:
+    def __init__(self, actor: str, tenant: str) -> None:
         self.actor = actor
         self.tenant = tenant
-        self._clock = clock
 
     def message(self, body: Any, options: PublishOptions) -> NewMessage:
         if not options:
@@ -77,10 +85,6 @@ class Asking:
                     raise InvalidField("caused_by", "must be a message")
                 fields.setdefault("correlation_id", cause.correlation_id)
                 fields["causation_id"], fields["hop"] = cause.id, cause.hop + 1
-            elif name == "delay":
-                if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-                    raise InvalidField("delay", f"is {value!r}, must be a number of seconds from 0")
-                fields["delay_until"] = self._clock.now() + micros(value)
             elif name in ("deadline", "delay_until"):
                 fields[name] = moment(name, value)  # type: ignore[arg-type]
             else:
@@ -139,10 +143,8 @@ class Asking:
     def snooze(
         self, claimed: Message, seconds: float | None, until: Moment | None, reason: str | None
     ) -> c.Snooze:
-        if (seconds is None) == (until is None):
-            raise InvalidField("until", "give either seconds or until")
-        at = self._clock.now() + micros(seconds) if seconds is not None else moment("until", until or 0)
-        return c.Snooze(until=at, reason=reason, **self.held(claimed))
+        at = None if until is None else moment("until", until)
+        return c.Snooze(until=at, seconds=seconds, reason=reason, **self.held(claimed))
 
     def record(self, kind: str, key: str, data: dict[str, Any], about: Message | None) -> c.AddRecord:
         return c.AddRecord(

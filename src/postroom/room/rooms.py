@@ -16,7 +16,6 @@ from postroom.kernel.model import (
     Counts,
     Message,
     NewMessage,
-    PlaceState,
     Position,
     Queue,
     Receipt,
@@ -26,7 +25,7 @@ from postroom.kernel.model import (
     Subscription,
 )
 from postroom.kernel.verbs.claims import Taken
-from postroom.room.asking import Asking, Moment, PublishOptions
+from postroom.room.asking import Asking, Moment, PublishOptions, place_state
 from postroom.room.core import Core, RoomOptions
 from postroom.room.questions import PAGE, HousekeeperStatus, Page, Questions
 from postroom.room.unit import AsyncUnit
@@ -45,7 +44,7 @@ class Room:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._asking = Asking(core.actor, core.options.tenant, core.clock)
+        self._asking = Asking(core.actor, core.options.tenant)
         self._questions = Questions(core)
         self._batch: list[Pending] = []
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="postroom-read")
@@ -154,10 +153,20 @@ class Room:
     ) -> list[Message]:
         """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first."""
         command = self._asking.claim(queues, limit, lease, subscription, worker)
-        taken: Taken = await self.run(command)
+        taken = await self._take(command)
         if not taken.messages and wait > 0:
             taken = await self._wait_and_claim(command, wait)
         return [self._core.directory.message(stored, with_token=True) for stored in taken.messages]
+
+    async def _take(self, command: c.Claim) -> Taken:
+        future = self.run(command)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            # Cancelled between the answer and its arrival: nobody else will give the messages back.
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._hand_back(command, Outcome(future.result()))
+            raise
 
     async def _wait_and_claim(self, command: c.Claim, wait: float) -> Taken:
         loop = asyncio.get_running_loop()
@@ -175,7 +184,7 @@ class Room:
             while True:
                 rung.clear()
                 self._core.hub.rearm(waiter)
-                taken: Taken = await self.run(command)
+                taken = await self._take(command)
                 left = until - loop.time()
                 if taken.messages or left <= 0:
                     return taken
@@ -280,7 +289,7 @@ class Room:
         )
 
     async def set_scope_state(self, slug: str, state: str) -> Scope:
-        return await self.run(c.SetScopeState(slug=slug, state=PlaceState(state), **self._who()))
+        return await self.run(c.SetScopeState(slug=slug, state=place_state(state), **self._who()))
 
     async def delete_scope(self, slug: str) -> None:
         await self.run(c.DeleteScope(slug=slug, **self._who()))
@@ -293,7 +302,7 @@ class Room:
         return await self.run(c.UpdateQueue(queue=queue, settings=settings, **self._who()))
 
     async def set_queue_state(self, queue: str, state: str) -> Queue:
-        return await self.run(c.SetQueueState(queue=queue, state=PlaceState(state), **self._who()))
+        return await self.run(c.SetQueueState(queue=queue, state=place_state(state), **self._who()))
 
     async def delete_queue(self, queue: str) -> None:
         await self.run(c.DeleteQueue(queue=queue, **self._who()))

@@ -14,7 +14,6 @@ from postroom.kernel.model import (
     Counts,
     Message,
     NewMessage,
-    PlaceState,
     Position,
     Queue,
     Receipt,
@@ -24,7 +23,7 @@ from postroom.kernel.model import (
     Subscription,
 )
 from postroom.kernel.verbs.claims import Taken
-from postroom.room.asking import Asking, Moment, PublishOptions
+from postroom.room.asking import Asking, Moment, PublishOptions, place_state
 from postroom.room.core import Core, RoomOptions
 from postroom.room.questions import PAGE, HousekeeperStatus, Page, Questions
 from postroom.room.rooms import EVENTS_AT_ONCE, POLL_S
@@ -38,7 +37,7 @@ class SyncRoom:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._asking = Asking(core.actor, core.options.tenant, core.clock)
+        self._asking = Asking(core.actor, core.options.tenant)
         self._questions = Questions(core)
         self._workers = ThreadWorkers(self)
         self._closed = False
@@ -187,7 +186,7 @@ class SyncRoom:
         )
 
     def set_scope_state(self, slug: str, state: str) -> Scope:
-        return self.run(c.SetScopeState(slug=slug, state=PlaceState(state), **self._who()))
+        return self.run(c.SetScopeState(slug=slug, state=place_state(state), **self._who()))
 
     def delete_scope(self, slug: str) -> None:
         self.run(c.DeleteScope(slug=slug, **self._who()))
@@ -200,7 +199,7 @@ class SyncRoom:
         return self.run(c.UpdateQueue(queue=queue, settings=settings, **self._who()))
 
     def set_queue_state(self, queue: str, state: str) -> Queue:
-        return self.run(c.SetQueueState(queue=queue, state=PlaceState(state), **self._who()))
+        return self.run(c.SetQueueState(queue=queue, state=place_state(state), **self._who()))
 
     def delete_queue(self, queue: str) -> None:
         self.run(c.DeleteQueue(queue=queue, **self._who()))

@@ -114,10 +114,10 @@ def test_records_are_listed_by_kind_and_key_after_a_number(room: Room) -> None:
         room.do(c.AddRecord(kind="turn", key=key, data={"key": key}))
     room.do(c.AddRecord(kind="cost", key="a", data={"usd": 1}))
     with room.store.reader() as reader:
-        assert [record.id for record in reader.records("turn", None, 0, 10)] == [1, 2, 3]
-        assert [record.id for record in reader.records("turn", "a", 1, 10)] == [3]
-        assert [record.id for record in reader.records("turn", None, 0, 1)] == [1]
-        assert reader.records("cost", None, 0, 10)[0].data == {"usd": 1}
+        assert [record.id for record in reader.records("default", "turn", None, 0, 10)] == [1, 2, 3]
+        assert [record.id for record in reader.records("default", "turn", "a", 1, 10)] == [3]
+        assert [record.id for record in reader.records("default", "turn", None, 0, 1)] == [1]
+        assert reader.records("default", "cost", None, 0, 10)[0].data == {"usd": 1}
 
 
 def test_a_leader_is_one_until_its_lease_ends(room: Room) -> None:

@@ -22,9 +22,8 @@ class Taken(msgspec.Struct):
 def claim(desk: Desk, command: c.Claim) -> Taken:
     """Nothing to be had is an empty list, whatever the reason: empty, paused, archived, or full of claims."""
     limit = _limit(desk, command)
-    lease = command.lease_s
-    if lease is not None and not 0 < lease <= desk.limits.lease_s:
-        raise InvalidField("lease_s", f"is {lease}, must be above 0 and at most {desk.limits.lease_s}")
+    if command.lease_s is not None:
+        checks.check_seconds("lease_s", command.lease_s, least=0.001, most=desk.limits.lease_s)
     checks.check_text("worker", command.worker, desk.limits)
     if not command.queues:
         raise InvalidField("queues", "must name at least one queue")
@@ -42,8 +41,7 @@ def _limit(desk: Desk, command: c.Claim) -> int:
     most = desk.limits.claim_batch
     if command.limit is None:
         return most
-    if not isinstance(command.limit, int) or not 1 <= command.limit <= most:
-        raise InvalidField("limit", f"is {command.limit!r}, must be between 1 and {most}")
+    checks.check_count("limit", command.limit, least=1, most=most)
     return command.limit
 
 

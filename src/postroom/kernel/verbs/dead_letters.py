@@ -1,6 +1,7 @@
 """Dead letters: back to the queue they came from, or given up for good."""
 
-from postroom.errors import WrongState
+from postroom.errors import InvalidField, WrongState
+from postroom.kernel import checks
 from postroom.kernel import commands as c
 from postroom.kernel.desk import Desk, is_original
 from postroom.kernel.model import DEAD_LETTER, Queue
@@ -10,7 +11,10 @@ from postroom.kernel.verbs.publish import deliveries_of
 
 
 def _dead(desk: Desk, command: c.Replay | c.Discard, verb: str) -> list[Row]:
+    checks.check_count("limit", command.limit, least=1, most=desk.limits.claim_batch)
     if command.scope is not None:
+        if command.message_ids:
+            raise InvalidField("scope", "and message ids exclude each other")
         scope = desk.scope(command.scope)
         home = desk.tx.queue(desk.tenant, scope.slug, DEAD_LETTER)
         assert home is not None, "every scope has its dead letters"

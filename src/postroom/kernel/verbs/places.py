@@ -15,7 +15,6 @@ from postroom.kernel.model import (
     Scope,
 )
 from postroom.kernel.verbs import priorities
-from postroom.kernel.verbs.publish import split_schema
 
 # Which state a place may be put into from which.
 PLACE_CHANGES: dict[PlaceState, frozenset[PlaceState]] = {
@@ -103,8 +102,6 @@ def create_queue(desk: Desk, command: c.CreateQueue) -> Queue:
     checks.check_queue_slug(slug)
     scope = desk.scope(scope_slug)
     settings = checks.queue_settings({"display_name": slug, **command.settings}, desk.limits)
-    if settings.schema is not None:
-        split_schema(settings.schema)
     known = desk.tx.queue(desk.tenant, scope_slug, slug)
     if known is not None:
         if command.exist_ok:
@@ -141,8 +138,6 @@ def update_queue(desk: Desk, command: c.UpdateQueue) -> Queue:
     queue = desk.queue(command.queue)
     before = queue.settings
     settings = checks.queue_settings(command.settings, desk.limits, before)
-    if settings.schema is not None:
-        split_schema(settings.schema)
     if settings.consumer_mode is not before.consumer_mode:
         if queue.system:
             raise SystemQueue(queue=queue.path, verb="given another consumer mode")
@@ -154,7 +149,7 @@ def update_queue(desk: Desk, command: c.UpdateQueue) -> Queue:
         after = 0
         while rows := desk.tx.open_rows(queue.id, after, REORDER_STEP):
             for row in rows:
-                priorities.place(desk, row, queue)
+                priorities.place(desk, row, queue, anew=True)
             after = rows[-1].seq
     _wake(desk, queue)
     return queue

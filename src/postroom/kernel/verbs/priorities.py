@@ -4,7 +4,7 @@ from postroom.errors import WrongState
 from postroom.kernel import checks
 from postroom.kernel import commands as c
 from postroom.kernel.desk import Desk
-from postroom.kernel.model import Queue
+from postroom.kernel.model import Ordering, Queue
 from postroom.kernel.rows import Row
 from postroom.kernel.states import WAITING, Change, State
 
@@ -17,12 +17,15 @@ def reprioritise(desk: Desk, command: c.Reprioritise) -> None:
     tier = row.priority_tier if command.tier is None else command.tier
     score = row.priority_score if command.score is None else command.score
     checks.check_priority(tier, score)
-    row.priority_tier, row.priority_score = tier, score
-    place(desk, row, desk.tx.queue_by_id(row.queue_id))
+    for each in desk.with_deliveries(row):
+        if each.state in WAITING:
+            each.priority_tier, each.priority_score = tier, score
+            place(desk, each, desk.tx.queue_by_id(each.queue_id))
 
 
-def place(desk: Desk, row: Row, queue: Queue) -> None:
-    """Compute an open row's place anew; its time of entry stays."""
-    desk.reorder(row, queue, entered_at=row.created_at)
+def place(desk: Desk, row: Row, queue: Queue, *, anew: bool = False) -> None:
+    """Give an open row the place of its priority; `anew`, by whatever the queue now orders by."""
+    if anew or queue.settings.ordering is Ordering.PRIORITY:
+        desk.reorder(row, queue, entered_at=row.created_at)
     desk.move(row, Change.REORDERED, State(row.state), tier=row.priority_tier, score=row.priority_score)
     desk.tx.save([row])

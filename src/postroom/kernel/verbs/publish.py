@@ -75,7 +75,7 @@ class PublishRun:
         fresh: dict[tuple[int, str], Draft] = {}
         now, limits = desk.now, desk.limits
         for message_id, message in zip(desk.ids.make(len(messages), now), messages, strict=True):
-            checks.check_message(message, now, limits)
+            checks.check_message(message, limits)
             body = checks.body_bytes(message, limits)
             key = message.idempotency_key
             if key is not None:
@@ -84,6 +84,8 @@ class PublishRun:
                     _same_body(first, body, message, key)
                     answers.append(Receipt(first[0].id, False, State(first[0].state)))
                     continue
+            if message.deadline is not None:
+                checks.check_deadline(message.deadline, now)
             if place.schema is not None:
                 content = jsontext.decode_any(body) if message.content_type == checks.JSON else None
                 desk.office.validators.check(queue.scope_id, place.schema, content)
@@ -187,7 +189,7 @@ DROP_STEP = 100
 
 
 def _oldest(desk: Desk, queue: Queue, count: int) -> list[Row]:
-    """The messages that have waited longest, deliveries not counted, in the order of entry."""
+    """The messages that have waited longest, deliveries not counted."""
     found: list[Row] = []
     after = 0
     while len(found) < count and (rows := desk.tx.open_rows(queue.id, after, DROP_STEP)):
@@ -250,29 +252,20 @@ def _open_place(desk: Desk, path: str) -> Place:
     plain = settings.max_depth is None and settings.consumer_mode is ConsumerMode.COMPETING
     if settings.schema is None:
         return Place(queue, None, plain)
-    name, version = split_schema(settings.schema)
+    name, version = checks.split_schema(settings.schema)
     schema = desk.tx.schema(queue.scope_id, name, version)
     if schema is None:
         raise SchemaNotFound(scope=queue.scope, name=name, version=version or "any")
     return Place(queue, schema, plain)
 
 
-def split_schema(wanted: str) -> tuple[str, int | None]:
-    """`name` (the newest version) or `name@3`."""
-    name, at, version = wanted.partition("@")
-    if not at:
-        return name, None
-    if not version.isdecimal():
-        raise InvalidField("schema", f"{wanted!r} must be a name, or a name and a version like order@2")
-    return name, int(version)
-
-
 def _same_body(first: Draft, body: bytes | None, message: NewMessage, key: str) -> None:
     row, content = first
-    same = content.body == body
-    if not same and content.content_type == message.content_type == checks.JSON:
-        same = jsontext.decode_any(content.body) == jsontext.decode_any(body)
-    if not same or content.content_type != message.content_type:
+    same = content.content_type == message.content_type
+    if same:
+        is_json = message.content_type == checks.JSON
+        same = jsontext.same(content.body, body) if is_json else content.body == body
+    if not same:
         raise IdempotencyConflict(key=key, message_id=row.id)
 
 
@@ -281,6 +274,8 @@ def _draft(desk: Desk, queue: Queue, message_id: str, message: NewMessage, body:
     ttl = message.ttl_s if message.ttl_s is not None else settings.default_ttl_s
     expires = now + micros(ttl) if ttl is not None else None
     deadline, delay = message.deadline, message.delay_until
+    if message.delay_s is not None:
+        delay = now + micros(message.delay_s)
     if deadline is not None and (expires is None or deadline < expires):
         expires = deadline
     if delay is not None and delay <= now:
@@ -321,7 +316,7 @@ def _draft(desk: Desk, queue: Queue, message_id: str, message: NewMessage, body:
         checks.small_json("labels", message.labels, limits.metadata_bytes) if message.labels else None,
         message.ttl_s,
         deadline,
-        message.delay_until,
+        delay,
         checks.small_json("hitl_spec", message.hitl_spec, limits.body_bytes) if message.hitl_spec else None,
         message.source_type,
         message.source_id,
@@ -330,7 +325,7 @@ def _draft(desk: Desk, queue: Queue, message_id: str, message: NewMessage, body:
         message.sender_id,
         message.agent,
         message.from_agent,
-        checks.small_json("files", message.files, limits.metadata_bytes) if message.files else None,
+        checks.small_json("files", message.files, limits.metadata_bytes, list) if message.files else None,
         checks.small_json("metadata", message.metadata, limits.metadata_bytes) if message.metadata else None,
     )
     return row, content

@@ -47,8 +47,8 @@ def complete(desk: Desk, command: c.Complete) -> None:
 
 def fail(desk: Desk, command: c.Fail) -> None:
     """Tried again after a pause while attempts are left, else a dead letter."""
-    if command.delay_s is not None and not 0 <= command.delay_s <= 366 * 24 * 3600:
-        raise InvalidField("delay_s", f"is {command.delay_s}, must be between 0 and 366 days of seconds")
+    if command.delay_s is not None:
+        checks.check_seconds("delay_s", command.delay_s, least=0, most=checks.YEAR_S)
     checks.check_text("kind", command.kind, desk.limits)
     row = _held(desk, command)
     settings = desk.tx.queue_by_id(row.queue_id).settings
@@ -82,18 +82,28 @@ def release(desk: Desk, command: c.Release) -> None:
 
 def snooze(desk: Desk, command: c.Snooze) -> None:
     """Later, without counting an attempt."""
-    checks.check_moment("until", command.until)
+    until = _until(desk, command)
     row = _held(desk, command)
     if _worn_out(desk, row):
         return
     row.attempts -= 1
-    row.visible_at = max(command.until, desk.now + 1)
+    row.visible_at = max(until, desk.now + 1)
     reason = None
     if command.reason is not None:
         row.failure_reason = checks.reason_text(command.reason, desk.limits)
         reason = row.failure_reason[:200]
     desk.move(row, Change.SNOOZED, State.DELAYED, visible_at=row.visible_at, reason=reason)
     desk.tx.save([row])
+
+
+def _until(desk: Desk, command: c.Snooze) -> int:
+    if (command.seconds is None) == (command.until is None):
+        raise InvalidField("until", "give either seconds or until")
+    if command.until is not None:
+        checks.check_moment("until", command.until)
+        return command.until
+    checks.check_seconds("seconds", command.seconds, least=0, most=checks.YEAR_S)
+    return desk.now + micros(command.seconds or 0)
 
 
 def _worn_out(desk: Desk, row: Row) -> bool:
@@ -110,8 +120,8 @@ def extend(desk: Desk, command: c.Extend) -> int:
     seconds = command.lease_s
     if seconds is None:
         seconds = desk.tx.queue_by_id(row.queue_id).settings.visibility_timeout_s
-    elif not 0 < seconds <= desk.limits.lease_s:
-        raise InvalidField("lease_s", f"is {seconds}, must be above 0 and at most {desk.limits.lease_s}")
+    else:
+        checks.check_seconds("lease_s", seconds, least=0.001, most=desk.limits.lease_s)
     row.lease_until = desk.now + micros(seconds)
     desk.move(row, Change.EXTENDED, State.CLAIMED, lease_until=row.lease_until)
     desk.tx.save([row])
@@ -131,9 +141,7 @@ def cancel(desk: Desk, command: c.Cancel) -> None:
     """Never again. A holder learns of it when it next uses its claim; a broadcast ends for everybody."""
     row = _open(desk, command.message_id, "cancelled")
     for each in desk.with_deliveries(row):
-        each.failure_reason = checks.reason_text(command.reason, desk.limits)
-        desk.move(each, Change.CANCELLED, State.CANCELLED, reason=each.failure_reason[:200])
-        desk.tx.save([each])
+        desk.cancel(each, command.reason)
     desk.delivery_ended(row)
 
 

@@ -61,7 +61,10 @@ def _place(wanted: MessageFilter, places: Places) -> Fits | None:
 
 def _subscription(wanted: MessageFilter, places: Places) -> Fits | None:
     if wanted.subscription is None:
-        return lambda row, _: wanted.deliveries or row.subscription_id is None
+        # A dead delivery is a letter of its own; it shows among the dead letters.
+        return lambda row, _: (
+            wanted.deliveries or row.subscription_id is None or row.origin_queue_id is not None
+        )
     ids = {number for number, name in places.subscription_names().items() if name == wanted.subscription}
     return (lambda row, _: row.subscription_id in ids) if ids else None
 

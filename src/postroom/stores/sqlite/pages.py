@@ -61,7 +61,8 @@ def clauses(wanted: MessageFilter, places: Places) -> Clauses | None:
         named = "m.subscription_id IN (SELECT id FROM subscriptions WHERE name = ?)"
         found.append((named, (wanted.subscription,)))
     elif not wanted.deliveries:
-        found.append(("m.subscription_id IS NULL", ()))
+        # A dead delivery is a letter of its own; it shows among the dead letters.
+        found.append(("(m.subscription_id IS NULL OR m.origin_queue_id IS NOT NULL)", ()))
     return found
 
 

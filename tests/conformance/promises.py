@@ -1,0 +1,95 @@
+"""What must hold of a room at any moment, whatever was done to it. Checked at the end of every test."""
+
+from collections import Counter
+from itertools import pairwise
+
+from postroom import Room, State, SyncRoom
+from postroom.kernel.ledger import Event, fold, verify
+from postroom.kernel.model import DEAD_LETTER, ConsumerMode, Counts
+from postroom.kernel.rows import Stored
+from postroom.kernel.states import OPEN, TERMINAL
+from postroom.kernel.store import MessageFilter, Reader
+
+
+def check_promises(room: Room | SyncRoom) -> None:
+    tenant = room._core.options.tenant
+    with room._core.store.reader() as reader:
+        events = all_events(reader)
+        _chain_holds(reader, events)
+        _fold_gives_the_store(reader, events)
+        messages = reader.page(MessageFilter(tenant=tenant, deliveries=True), None, 1_000_000)
+        live = [message for message in messages if not message.archived]
+        _counts_are_true(reader, tenant, live)
+        for message in live:
+            _row_is_sound(message)
+        _open_messages_can_end(reader, tenant, live)
+
+
+def all_events(reader: Reader) -> list[Event]:
+    events: list[Event] = []
+    after = reader.anchor().seq
+    while page := reader.events(after, 1000):
+        events += page
+        after = page[-1].seq
+    return events
+
+
+def _chain_holds(reader: Reader, events: list[Event]) -> None:
+    verify(events, reader.anchor(), reader.head())
+    for before, event in pairwise(events):
+        assert event.previous_hash == before.hash
+        assert event.time >= before.time, "time went back"
+
+
+def _fold_gives_the_store(reader: Reader, events: list[Event]) -> None:
+    if reader.anchor().seq:
+        return
+    told, kept = fold(events), reader.folded()
+    if any(event.type == "archive.pruned" for event in events):
+        told = {message_id: folded for message_id, folded in told.items() if message_id in kept}
+    assert told == kept
+
+
+def _counts_are_true(reader: Reader, tenant: str, live: list[Stored]) -> None:
+    dead_letters = {queue.id for queue in reader.queues(tenant, None) if queue.slug == DEAD_LETTER}
+    counted: Counter[tuple[int, int, str]] = Counter()
+    for row in (stored.row for stored in live):
+        # Dead letters count together, whoever they were meant for.
+        subscriber = 0 if row.queue_id in dead_letters else row.subscription_id or 0
+        counted[row.queue_id, subscriber, row.state] += 1
+    subscribers = {0, *reader.subscription_names(), *(stored.row.subscription_id or 0 for stored in live)}
+    for queue in reader.queues(tenant, None):
+        for subscriber in subscribers:
+            wanted = Counts(
+                **{state: counted[queue.id, subscriber, state] for state in Counts.__struct_fields__}
+            )
+            assert reader.counts(queue.id, subscriber) == wanted, f"counts of {queue.path} #{subscriber}"
+
+
+def _row_is_sound(stored: Stored) -> None:
+    row = stored.row
+    claimed = row.state == State.CLAIMED
+    assert (row.lease_until is not None) == claimed, row
+    assert (row.claimed_by is not None) == claimed, row
+    assert (row.token is not None) == claimed or row.state == State.COMPLETED, row
+    assert (row.finished_at is not None) == (row.state in TERMINAL), row
+    assert (row.origin_queue_id is not None) <= (row.state in (State.DEAD, State.CANCELLED)), row
+    if claimed or row.state == State.DELAYED:
+        assert row.due_at is not None, f"nothing will ever look at {row}"
+    assert row.attempts >= 0, row
+
+
+def _open_messages_can_end(reader: Reader, tenant: str, live: list[Stored]) -> None:
+    """An open message is in a queue from which somebody can claim it."""
+    queues = {queue.id: queue for queue in reader.queues(tenant, None)}
+    subscribers = reader.subscription_names()
+    still_open = [stored.row for stored in live if stored.row.state in OPEN]
+    parents = {row.parent_id for row in still_open if row.subscription_id is not None}
+    for row in still_open:
+        assert row.queue_id in queues, f"the queue of {row} is gone"
+        if queues[row.queue_id].settings.consumer_mode is not ConsumerMode.BROADCAST:
+            continue
+        if row.subscription_id is None:
+            assert row.id in parents, f"{row} waits for deliveries that do not exist"
+        else:
+            assert row.subscription_id in subscribers, f"the subscriber of {row} is gone"

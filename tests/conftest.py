@@ -1,0 +1,130 @@
+"""Rooms on every store, with a clock that stands still.
+
+A new store is one more entry of `STORES`. What a store cannot do is named by its absence from `can`; a test
+says what it needs with `@pytest.mark.needs("…")`, and is skipped where that is missing.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import postroom
+from postroom import Room, SyncRoom
+from postroom.clock import ManualClock
+from postroom.ids import SeededIds
+from tests.conformance.promises import check_promises
+
+OpenRoom = Callable[..., AbstractAsyncContextManager[Room]]
+OpenSync = Callable[..., AbstractContextManager[SyncRoom]]
+
+
+@dataclass(frozen=True)
+class StoreKind:
+    name: str
+    url: Callable[[Path], str]
+    can: frozenset[str]
+
+
+STORES = (
+    StoreKind("sqlite", lambda folder: f"sqlite:///{folder / 'room.db'}", frozenset({"reopen"})),
+    StoreKind("memory", lambda folder: "memory://", frozenset()),
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(capability): skipped on stores that cannot do this")
+
+
+_failed = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report: Any = yield
+    if report.when == "call":
+        item.stash[_failed] = report.failed
+    return report
+
+
+@pytest.fixture(params=STORES, ids=lambda kind: kind.name)
+def store_kind(request: pytest.FixtureRequest) -> StoreKind:
+    kind: StoreKind = request.param
+    for marker in request.node.iter_markers("needs"):
+        missing = sorted(set(marker.args) - kind.can)
+        if missing:
+            pytest.skip(f"{kind.name} cannot {', '.join(missing)}")
+    return kind
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def open_room(
+    request: pytest.FixtureRequest, store_kind: StoreKind, tmp_path: Path, clock: ManualClock
+) -> OpenRoom:
+    """`async with open_room(limits=…) as room:` whose promises are checked before it is closed."""
+
+    @asynccontextmanager
+    async def opened(**options: Any) -> AsyncIterator[Room]:
+        async with postroom.open(store_kind.url(tmp_path), **_still(clock, options)) as room:
+            yield room
+            if not (room._closed or request.node.stash.get(_failed, False)):
+                check_promises(room)
+
+    return opened
+
+
+@pytest.fixture
+async def room(open_room: OpenRoom) -> AsyncIterator[Room]:
+    async with open_room() as room:
+        yield room
+
+
+@pytest.fixture
+async def live_room(open_room: OpenRoom) -> AsyncIterator[Room]:
+    """A room as users have it: the real clock, and housekeeping."""
+    async with open_room(clock=None, housekeeping=True) as room:
+        yield room
+
+
+@pytest.fixture
+def open_sync(
+    request: pytest.FixtureRequest, store_kind: StoreKind, tmp_path: Path, clock: ManualClock
+) -> OpenSync:
+    @contextmanager
+    def opened(**options: Any) -> Iterator[SyncRoom]:
+        with postroom.open_sync(store_kind.url(tmp_path), **_still(clock, options)) as room:
+            yield room
+            if not (room._closed or request.node.stash.get(_failed, False)):
+                check_promises(room)
+
+    return opened
+
+
+@pytest.fixture
+def sync_room(open_sync: OpenSync) -> Iterator[SyncRoom]:
+    with open_sync() as room:
+        yield room
+
+
+def _still(clock: ManualClock, options: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "clock": clock,
+        "ids": SeededIds(),
+        "seed": 1,
+        "housekeeping": False,
+        "actor": "tester",
+        **options,
+    }
