@@ -19,6 +19,7 @@ from postroom.kernel.model import (
     Scope,
     Subscription,
 )
+from postroom.kernel.states import State
 from postroom.kernel.store import MessageFilter, Reader
 from postroom.room.core import Core
 
@@ -55,14 +56,14 @@ class Questions:
         self._tenant = core.options.tenant
 
     def get(self, message_id: str) -> Message:
-        stored = self._core.read(lambda reader: reader.get(message_id))
+        is_text = checks.is_text(message_id)
+        stored = self._core.read(lambda reader: reader.get(message_id)) if is_text else None
         if stored is None or stored.row.tenant != self._tenant:
             raise MessageNotFound(message_id=message_id)
         return self._core.directory.message(stored)
 
     def page(self, wanted: MessageFilter, cursor: str | None, limit: int) -> Page:
-        if not 1 <= limit <= LARGEST_PAGE:
-            raise InvalidField("limit", f"is {limit}, must be between 1 and {LARGEST_PAGE}")
+        checks.check_count("limit", limit, least=1, most=LARGEST_PAGE)
         after = _seq(cursor)
         for field, path in (("queue", wanted.queue), ("scope", wanted.scope)):
             if path is not None:
@@ -77,18 +78,23 @@ class Questions:
         states = wanted.pop("state", None)
         if isinstance(states, str):
             states = (states,)
+        for state in states or ():
+            if state not in set(State):
+                raise InvalidField("state", f"is {state!r}, must be one of {', '.join(State)}")
         labels = wanted.pop("labels", None) or {}
         if wanted.get("queue"):
             scope, slug = checks.split_path(wanted["queue"])
             wanted["queue"] = f"{scope}/{slug}"
-        try:
-            return MessageFilter(
-                tenant=self._tenant, states=tuple(states or ()), labels=tuple(labels.items()), **wanted
-            )
-        except TypeError as error:
-            raise InvalidField("filter", str(error)) from None
+        for field in wanted:
+            if field not in MessageFilter.__struct_fields__ or field in ("tenant", "states"):
+                raise InvalidField(field, "is not something to filter by")
+        return MessageFilter(
+            tenant=self._tenant, states=tuple(states or ()), labels=tuple(labels.items()), **wanted
+        )
 
     def peek(self, path: str, limit: int, subscription: str | None) -> list[Message]:
+        checks.check_count("limit", limit, least=1, most=LARGEST_PAGE)
+
         def ask(reader: Reader) -> Any:
             return reader.peek(self._line(reader, path, subscription), limit)
 
@@ -100,6 +106,8 @@ class Questions:
     def _line(self, reader: Reader, path: str, subscription: str | None) -> int:
         queue = self._find(reader, path)
         if queue.settings.consumer_mode is not ConsumerMode.BROADCAST:
+            if subscription is not None:
+                raise InvalidField("subscription", f"is not for {queue.path}, whose consumers compete")
             return queue.id
         for known in reader.subscriptions(queue.id):
             if known.name == subscription:
@@ -192,6 +200,6 @@ class Questions:
 def _seq(cursor: str | None) -> int | None:
     if cursor is None:
         return None
-    if not cursor.isdecimal():
+    if not (cursor.isascii() and cursor.isdecimal()) or len(cursor) > 18:
         raise InvalidField("cursor", f"{cursor!r} is not one that a listing gave")
     return int(cursor)

@@ -42,7 +42,7 @@ def clauses(wanted: MessageFilter, places: Places) -> Clauses | None:
         if queue_id is None:
             return None
         found.append(("m.queue_id = ?", (queue_id,)))
-    elif wanted.scope is not None:
+    if wanted.scope is not None:
         scope_id = places.scopes.get((wanted.tenant, wanted.scope))
         if scope_id is None:
             return None
@@ -56,7 +56,7 @@ def clauses(wanted: MessageFilter, places: Places) -> Clauses | None:
         marks = ", ".join("?" * len(wanted.states))
         found.append((f"m.state IN ({marks})", tuple(str(state) for state in wanted.states)))
     for name, value in wanted.labels:
-        found.append(("json_extract(c.labels, ?) IS ?", (f'$."{name}"', value)))
+        found.append((_LABELLED, (name, *_typed(value))))
     if wanted.subscription is not None:
         named = "m.subscription_id IN (SELECT id FROM subscriptions WHERE name = ?)"
         found.append((named, (wanted.subscription,)))
@@ -64,6 +64,21 @@ def clauses(wanted: MessageFilter, places: Places) -> Clauses | None:
         # A dead delivery is a letter of its own; it shows among the dead letters.
         found.append(("(m.subscription_id IS NULL OR m.origin_queue_id IS NOT NULL)", ()))
     return found
+
+
+_LABELLED = (
+    "EXISTS (SELECT 1 FROM json_each(c.labels) label"
+    " WHERE label.key = ? AND replace(label.type, 'real', 'integer') = ? AND label.atom IS ?)"
+)
+
+
+def _typed(value: Any) -> tuple[str, Any]:
+    """A label's value with SQLite's name of its JSON type, so that true is not taken for 1."""
+    if value is None:
+        return "null", None
+    if isinstance(value, bool):
+        return ("true" if value else "false"), int(value)
+    return ("integer" if isinstance(value, int | float) else "text"), value
 
 
 def statement(
