@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from typing import Any
 
 import pytest
 from tests.conformance.helpers import events, one
@@ -15,6 +16,11 @@ from postroom.kernel.ledger import GENESIS, Event
 async def jobs(room: Room) -> Room:
     await room.create_queue("jobs")
     return room
+
+
+def _following(room: Room, after: int = 0) -> contextlib.aclosing[Any]:
+    stream: Any = room.events(after, follow=True)
+    return contextlib.aclosing(stream)
 
 
 async def _read(room: Room, after: int = 0) -> list[Event]:
@@ -63,7 +69,7 @@ async def test_a_follower_gets_what_was_and_what_comes(jobs: Room) -> None:
     found: list[Event] = []
 
     async def follow() -> None:
-        async with contextlib.aclosing(jobs.events(follow=True)) as stream:
+        async with _following(jobs) as stream:
             async for event in stream:
                 found.append(event)
                 if event.type == "queue.deleted":
@@ -86,7 +92,7 @@ async def test_followers_see_everything_once_while_many_write(jobs: Room) -> Non
     async def follow(after: int) -> list[int]:
         seen: list[int] = []
         ends = 0
-        async with contextlib.aclosing(jobs.events(after, follow=True)) as stream:
+        async with _following(jobs, after) as stream:
             async for event in stream:
                 seen.append(event.seq)
                 ends += event.type == "record.end"

@@ -194,9 +194,16 @@ class Desk:
         row.updated_at = self.now
         row.finished_at = self.now if target in TERMINAL else None
         self._schedule(row, queue)
-        if target is State.PENDING:
+        if target is State.PENDING or self._frees_a_claim(before, row):
             self.woken[row.line] += 1
         self.note(row, change, queue, data)
+
+    def _frees_a_claim(self, before: str, row: Row) -> bool:
+        """In a queue that allows only so many claims at once, each that ends lets another begin."""
+        if before != State.CLAIMED or row.state == State.CLAIMED:
+            return False
+        queue = self.tx.queue_by_id(row.origin_queue_id or row.queue_id)
+        return queue.settings.concurrency is not None
 
     def tally(self, row: Row, queue: Queue, delta: int) -> None:
         """Count a row where it is; dead letters count together, whoever they were meant for."""

@@ -64,6 +64,14 @@ class Hub:
         for waiter in rung:
             waiter.wake()
 
+    def ring_all(self) -> None:
+        """Everybody, since there is nothing to wait for any more."""
+        with self._lock:
+            waiters = {waiter for waiters in self._lines.values() for waiter in waiters}
+        for waiter in waiters:
+            waiter.wake()
+        self.ring_tails()
+
     def follow(self, wake: Callable[[], None]) -> None:
         with self._lock:
             self._tails.add(wake)

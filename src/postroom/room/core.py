@@ -10,14 +10,14 @@ from typing import TypeVar
 import msgspec
 
 from postroom.clock import Clock, SystemClock
-from postroom.errors import UnknownStore
+from postroom.errors import InvalidField, UnknownStore
 from postroom.ids import Ids, RandomIds
 from postroom.kernel import commands as c
 from postroom.kernel.checks import DEFAULT_SCOPE
 from postroom.kernel.committer import Committer
 from postroom.kernel.desk import Office
 from postroom.kernel.engine import Engine
-from postroom.kernel.housekeeping.roster import Retention
+from postroom.kernel.housekeeping.roster import ROSTER, Retention
 from postroom.kernel.housekeeping.rounds import Rounds
 from postroom.kernel.hub import Hub
 from postroom.kernel.limits import Limits
@@ -94,7 +94,14 @@ class Core:
     def close(self) -> None:
         self.rounds.stop()
         self.committer.close()
+        self.hub.ring_all()
         self.store.close()
+
+    def housekeep(self, name: str) -> int:
+        if name not in {keeper.name for keeper in ROSTER}:
+            known = ", ".join(keeper.name for keeper in ROSTER)
+            raise InvalidField("name", f"{name!r} is no housekeeper; known are {known}")
+        return self.rounds.run_one(name)
 
     def read(self, question: Callable[[Reader], T]) -> T:
         with self.store.reader() as reader:

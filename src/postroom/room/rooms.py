@@ -397,7 +397,7 @@ class Room:
 
     async def housekeep(self, name: str) -> int:
         """Run one housekeeper now; how many items it handled."""
-        return await self._ask(self._core.rounds.run_one, name)
+        return await self._ask(self._core.housekeep, name)
 
     # workers
 
@@ -425,6 +425,7 @@ class Room:
         if waiting:
             await asyncio.wait(waiting)
         self._closed = True
+        self._core.hub.ring_all()
         await asyncio.get_running_loop().run_in_executor(None, self._core.close)
         await asyncio.sleep(0)
         self._threads.shutdown(wait=False)

@@ -285,7 +285,7 @@ class SyncRoom:
 
     def housekeep(self, name: str) -> int:
         """Run one housekeeper now; how many items it handled."""
-        return self._core.rounds.run_one(name)
+        return self._core.housekeep(name)
 
     # workers
 

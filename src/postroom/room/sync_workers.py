@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from postroom.errors import ClaimLost, InvalidField, PostroomError, StoreClosed
+from postroom.errors import ClaimLost, Invalid, PostroomError, StoreClosed
 from postroom.kernel.model import Message
 from postroom.room.workers import (
     PAUSE_AFTER_ERROR_S,
@@ -90,6 +90,13 @@ class ThreadWorkers:
             beat.join()
 
     def _settle(self, handler: Handler, message: Message) -> None:
+        """As the handler decided; a decision that cannot be carried out is a failure like any other."""
+        try:
+            self._follow(handler, message)
+        except Invalid as error:
+            self._room.fail(message, f"the handler's decision was refused: {error}", kind="decision")
+
+    def _follow(self, handler: Handler, message: Message) -> None:
         room = self._room
         try:
             result = handler(message)
@@ -105,7 +112,7 @@ class ThreadWorkers:
         else:
             try:
                 room.complete(message, result)
-            except InvalidField as error:
+            except Invalid as error:
                 room.fail(message, f"the result was refused: {error}", kind="result", retry=False)
 
     def _beat(self, message: Message, lease: float | None, done: threading.Event) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
-from postroom.errors import ClaimLost, InvalidField, PostroomError
+from postroom.errors import ClaimLost, Invalid, InvalidField, PostroomError
 from postroom.kernel.model import Message
 
 if TYPE_CHECKING:
@@ -176,9 +176,17 @@ class AsyncWorkers:
     async def _call(handler: Handler, message: Message) -> Any:
         if inspect.iscoroutinefunction(handler):
             return await handler(message)
-        return await asyncio.to_thread(handler, message)
+        result = await asyncio.to_thread(handler, message)
+        return await result if inspect.isawaitable(result) else result
 
     async def _settle(self, message: Message, work: "asyncio.Future[Any]") -> None:
+        """As the handler decided; a decision that cannot be carried out is a failure like any other."""
+        try:
+            await self._follow(message, work)
+        except Invalid as error:
+            await self._room.fail(message, f"the handler's decision was refused: {error}", kind="decision")
+
+    async def _follow(self, message: Message, work: "asyncio.Future[Any]") -> None:
         room = self._room
         try:
             result = await asyncio.shield(work)
@@ -198,7 +206,7 @@ class AsyncWorkers:
         else:
             try:
                 await room.complete(message, result)
-            except InvalidField as error:
+            except Invalid as error:
                 await room.fail(message, f"the result was refused: {error}", kind="result", retry=False)
 
     async def _beat(self, message: Message, lease: float | None, work: "asyncio.Future[Any]") -> None:

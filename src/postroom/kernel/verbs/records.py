@@ -1,6 +1,5 @@
 """Facts kept beside the messages and committed with them, and how far readers of the ledger have come."""
 
-from postroom.errors import InvalidField
 from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
 from postroom.kernel.desk import Desk
@@ -36,6 +35,5 @@ def add_record(desk: Desk, command: c.AddRecord) -> None:
 def set_position(desk: Desk, command: c.SetPosition) -> None:
     """Where a reader stands. Not an event: readers of the ledger would otherwise wake themselves for ever."""
     checks.check_name("name", command.name, desk.limits)
-    if not isinstance(command.seq, int) or command.seq < 0:
-        raise InvalidField("seq", f"is {command.seq!r}, must be a whole number from 0")
+    checks.check_count("seq", command.seq, least=0, most=2**62)
     desk.tx.set_position(Position(name=command.name, seq=command.seq, hold=command.hold, updated_at=desk.now))
