@@ -23,7 +23,7 @@ from postroom.kernel.states import TERMINAL, Change, State, allowed
 from postroom.kernel.store import Transaction
 
 
-class Office:
+class Kit:
     """What outlives a transaction: the clock, ids, limits, randomness and compiled schemas."""
 
     def __init__(
@@ -38,14 +38,14 @@ class Office:
 
 
 class Desk:
-    def __init__(self, tx: Transaction, office: Office) -> None:
+    def __init__(self, tx: Transaction, kit: Kit) -> None:
         self.tx = tx
-        self.office = office
-        self.limits = office.limits
-        self.ids = office.ids
-        self.rng = office.rng
+        self.kit = kit
+        self.limits = kit.limits
+        self.ids = kit.ids
+        self.rng = kit.rng
         # A clock that jumps back must not disturb the order of entry or of the ledger.
-        self.now = max(office.clock.now(), tx.last_time())
+        self.now = max(kit.clock.now(), tx.last_time())
         self.actor = "system"
         self.tenant = "default"
         self.woken: Counter[int] = Counter()

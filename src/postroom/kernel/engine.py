@@ -9,7 +9,7 @@ from typing import Any
 
 from postroom.errors import InvalidField, PostroomError
 from postroom.kernel import commands as c
-from postroom.kernel.desk import Desk, Office
+from postroom.kernel.desk import Desk, Kit
 from postroom.kernel.housekeeping import steps
 from postroom.kernel.store import Transaction
 from postroom.kernel.verbs import (
@@ -75,15 +75,15 @@ class Outcome:
 
 
 class Engine:
-    def __init__(self, office: Office) -> None:
-        self._office = office
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
 
     def apply(self, tx: Transaction, commands: Sequence[c.Command]) -> tuple[list[Outcome], Counter[int]]:
         """Outcomes in the order of the commands, and the lines on which messages became claimable.
 
         Claims go last, so that they find what was published in the same group.
         """
-        desk = Desk(tx, self._office)
+        desk = Desk(tx, self._kit)
         outcomes = [Outcome() for _ in commands]
         claiming: list[tuple[int, c.Claim]] = []
         run = PublishRun(desk)

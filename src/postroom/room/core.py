@@ -15,7 +15,7 @@ from postroom.ids import Ids, RandomIds
 from postroom.kernel import commands as c
 from postroom.kernel.checks import DEFAULT_SCOPE
 from postroom.kernel.committer import Committer
-from postroom.kernel.desk import Office
+from postroom.kernel.desk import Kit
 from postroom.kernel.engine import Engine
 from postroom.kernel.housekeeping.roster import ROSTER, Retention
 from postroom.kernel.housekeeping.rounds import Rounds
@@ -65,14 +65,14 @@ class Core:
         self.clock = options.clock or SystemClock()
         self.actor = options.actor or f"{socket.gethostname()}:{uuid.uuid4().hex[:8]}"
         self.hub = Hub()
-        office = Office(
+        kit = Kit(
             self.clock,
             options.ids or RandomIds(),
             options.limits,
             options.retention,
             random.Random(options.seed),
         )
-        self.committer = Committer(store, Engine(office), self.hub)
+        self.committer = Committer(store, Engine(kit), self.hub)
         self.rounds = Rounds(self.committer.execute, self.clock, self.actor)
         self.directory = Directory(self._names)
 

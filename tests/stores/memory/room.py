@@ -8,7 +8,7 @@ from postroom.clock import ManualClock
 from postroom.ids import SeededIds
 from postroom.kernel import commands as c
 from postroom.kernel.committer import Committer
-from postroom.kernel.desk import Office
+from postroom.kernel.desk import Kit
 from postroom.kernel.engine import Engine, Outcome
 from postroom.kernel.housekeeping.roster import Retention
 from postroom.kernel.hub import Hub
@@ -25,14 +25,14 @@ class Room:
     def __init__(self, retention: Retention | None = None) -> None:
         self.store = MemoryStore()
         self.clock = ManualClock()
-        office = Office(
+        kit = Kit(
             clock=self.clock,
             ids=SeededIds(),
             limits=Limits(),
             retention=retention or Retention(),
             rng=random.Random(1),
         )
-        self.engine = Engine(office)
+        self.engine = Engine(kit)
         self.committer = Committer(self.store, self.engine, Hub())
         self.do = self.committer.execute
         self.do(c.CreateScope(slug="s"))

@@ -39,7 +39,7 @@ def _sweep(desk: Desk, command: c.Housekeep) -> Step:
 
 
 def _archive(desk: Desk, command: c.Housekeep) -> Step:
-    keep = desk.office.retention
+    keep = desk.kit.retention
     rows = desk.tx.finished(desk.now - micros(keep.archive_after_s), command.limit)
     if len(rows) < command.limit and keep.dead_after_s is not None:
         rows += desk.tx.dead_before(desk.now - micros(keep.dead_after_s), command.limit - len(rows))
@@ -79,7 +79,7 @@ def _monitor(desk: Desk, command: c.Housekeep) -> Step:
 
 
 def _age(desk: Desk, command: c.Housekeep) -> Step:
-    keep = desk.office.retention
+    keep = desk.kit.retention
     entered_before = desk.now - micros(keep.aging_after_s)
     rows = desk.tx.aging(entered_before, TOP_SCORE, command.cursor, command.limit)
     for row in rows:
@@ -92,7 +92,7 @@ def _age(desk: Desk, command: c.Housekeep) -> Step:
 
 def _prune(desk: Desk, command: c.Housekeep) -> Step:
     """Nothing goes that a reader with a hold on the ledger has not yet passed."""
-    keep, tx = desk.office.retention, desk.tx
+    keep, tx = desk.kit.retention, desk.tx
     holds = [position.seq for position in tx.positions() if position.hold]
     up_to = min(holds) if holds else None
     done = 0

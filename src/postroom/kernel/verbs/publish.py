@@ -88,7 +88,7 @@ class PublishRun:
                 checks.check_deadline(message.deadline, now)
             if place.schema is not None:
                 content = jsontext.decode_any(body) if message.content_type == checks.JSON else None
-                desk.office.validators.check(queue.scope_id, place.schema, content)
+                desk.kit.validators.check(queue.scope_id, place.schema, content)
             draft = _draft(desk, queue, message_id, message, body)
             drafts.append(draft)
             if key is not None:
