@@ -61,7 +61,8 @@ class SqliteStore:
             self._lock = OwnerLock(path)
         try:
             with translated(self._name):
-                self._db = self._open_writer(durability)
+                self._db = apsw.Connection(self._name, vfs=vfs, statementcachesize=200)
+                self._set_up_writer(self._db, durability)
                 self.backup_made = migrate(self._db, self._name, backups or path.parent / "backups")
                 self._check()
                 self._mark_clean(False)
@@ -71,8 +72,7 @@ class SqliteStore:
         for _ in range(READERS if vfs is None else 0):
             self._readers.put(None)
 
-    def _open_writer(self, durability: Durability) -> apsw.Connection:
-        db = apsw.Connection(self._name, vfs=self._vfs, statementcachesize=200)
+    def _set_up_writer(self, db: apsw.Connection, durability: Durability) -> None:
         if self._vfs is not None:
             db.pragma("locking_mode", "exclusive")
         _keep_plans(db)
@@ -87,7 +87,6 @@ class SqliteStore:
         db.pragma("temp_store", "memory")
         db.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         db.pragma("journal_size_limit", 64 << 20)
-        return db
 
     def _give_up_open(self) -> None:
         self._closed = True
