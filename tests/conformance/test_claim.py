@@ -82,6 +82,42 @@ async def test_two_claimers_at_once_never_get_the_same_message(jobs: Room) -> No
     assert len(taken) == len(set(taken)) == 100
 
 
+async def test_claims_of_one_moment_over_the_same_queues_share_without_overlap(
+    room: Room, clock: ManualClock
+) -> None:
+    for name in ("a", "b"):
+        await room.create_queue(name)
+        await room.publish(name, "expired", ttl=1)
+        await room.publish_many(name, [f"{name}{n}" for n in range(10)])
+    clock.advance(1)
+    shares = await asyncio.gather(
+        room.claim("a", "b", limit=3),
+        room.claim("b", "a", limit=3),
+        room.claim("a", limit=None),
+        room.claim("a", "b", limit=3),
+        room.claim("b", "a", limit=None),
+        room.claim("b"),
+    )
+    taken = [message.body for share in shares for message in share]
+    assert sorted(taken) == sorted(f"{name}{n}" for name in ("a", "b") for n in range(10))
+    assert [message.body for message in shares[0]] == ["a0", "a1", "a2"]
+    assert [message.body for message in shares[1]] == ["b0", "b1", "b2"]
+
+
+async def test_claims_of_one_moment_together_respect_the_concurrency_limit(jobs: Room) -> None:
+    await jobs.update_queue("jobs", concurrency=3)
+    await jobs.publish_many("jobs", range(10))
+    shares = await asyncio.gather(*(jobs.claim("jobs", limit=2) for _ in range(5)))
+    assert [len(share) for share in shares] == [2, 1, 0, 0, 0]
+
+
+async def test_what_is_published_and_claimed_in_one_moment_is_found(jobs: Room) -> None:
+    claimed, *_ = await asyncio.gather(
+        jobs.claim("jobs", limit=None), jobs.publish("jobs", 1), jobs.publish("jobs", 2)
+    )
+    assert [message.body for message in claimed] in ([], [1, 2])
+
+
 async def test_a_claimed_message_is_not_handed_out_again_within_its_lease(
     jobs: Room, clock: ManualClock
 ) -> None:

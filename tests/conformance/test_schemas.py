@@ -11,6 +11,7 @@ from postroom import NewMessage, Room
 from postroom.errors import (
     InvalidField,
     PostroomError,
+    QueueNotFound,
     SchemaNotFound,
     SchemaTaken,
     SchemaViolation,
@@ -173,6 +174,18 @@ async def test_one_tenants_schema_is_never_used_for_another(room: Room) -> None:
     with pytest.raises(SchemaViolation):
         await room.run(c.Publish(queue="orders", messages=[NewMessage(body="text")], **other))
     await room.run(c.Publish(queue="orders", messages=[NewMessage(body={"n": 1})], **other))
+
+
+async def test_a_schema_that_was_undone_is_forgotten(room: Room) -> None:
+    await room.create_queue("orders", schema="order")
+    async with refused(room, QueueNotFound), room.unit() as unit:
+        unit.add(c.RegisterSchema(scope="default", name="order", document={"type": "string"}))
+        unit.publish("orders", "text")
+        unit.publish("nowhere", 1)
+    await room.register_schema("default", "order", ORDER)
+    await room.publish("orders", {"n": 1})
+    async with refused(room, SchemaViolation):
+        await room.publish("orders", "text")
 
 
 async def test_registering_is_one_event(room: Room) -> None:

@@ -171,10 +171,10 @@ async def test_no_decision_of_a_handler_stops_the_worker(jobs: Room, decision: E
 async def test_a_long_handler_keeps_its_claim_by_heartbeat(jobs: Room) -> None:
     calls: list[int] = []
 
-    @jobs.worker("jobs", lease=0.3, concurrency=2)
+    @jobs.worker("jobs", lease=0.2, concurrency=2)
     async def handle(message: Message) -> None:
         calls.append(message.attempts)
-        await asyncio.sleep(1.2)
+        await asyncio.sleep(0.7)
 
     async with working(jobs):
         receipt = await jobs.publish("jobs", 1)
@@ -189,7 +189,7 @@ async def test_a_long_plain_function_keeps_its_claim_by_heartbeat(jobs: Room) ->
     @jobs.worker("jobs", lease=0.2, concurrency=2)
     def handle(message: Message) -> None:
         calls.append(message.attempts)
-        gate.wait(0.8)
+        gate.wait(0.6)
 
     async with working(jobs):
         receipt = await jobs.publish("jobs", 1)

@@ -171,16 +171,20 @@ class Desk:
 
     def move(self, row: Row, change: Change, target: State, **data: Any) -> None:
         """Change a row's state and everything that follows from it; the caller saves the row."""
-        if not allowed(row.state, change, target):
-            raise AssertionError(f"{change} cannot lead from {row.state} to {target}")
+        before = row.state
+        if not allowed(before, change, target):
+            raise AssertionError(f"{change} cannot lead from {before} to {target}")
         queue = self.tx.queue_by_id(row.queue_id)
-        if target != row.state:
+        if target != before:
             self.tally(row, queue, -1)
         if target is not State.CLAIMED:
             # The token stays on a completed message, so that a repeated complete is recognised.
             if target is not State.COMPLETED:
                 row.token = None
             row.claimed_by = row.claimed_at = row.lease_until = None
+            if before == "claimed" and queue.settings.concurrency is not None:
+                # Each claim that ends lets another begin.
+                self.woken[row.line] += 1
         if target is State.DEAD:
             row.origin_queue_id = queue.id
             home = self.tx.queue(row.tenant, queue.scope, DEAD_LETTER)
@@ -188,22 +192,15 @@ class Desk:
             row.queue_id = home.id
             data["from"] = queue.slug
             queue = home
-        before, row.state = row.state, target.value
+        row.state = target.value
         if target != before:
             self.tally(row, queue, 1)
         row.updated_at = self.now
         row.finished_at = self.now if target in TERMINAL else None
         self._schedule(row, queue)
-        if target is State.PENDING or self._frees_a_claim(before, row):
+        if target is State.PENDING:
             self.woken[row.line] += 1
         self.note(row, change, queue, data)
-
-    def _frees_a_claim(self, before: str, row: Row) -> bool:
-        """In a queue that allows only so many claims at once, each that ends lets another begin."""
-        if before != State.CLAIMED or row.state == State.CLAIMED:
-            return False
-        queue = self.tx.queue_by_id(row.origin_queue_id or row.queue_id)
-        return queue.settings.concurrency is not None
 
     def tally(self, row: Row, queue: Queue, delta: int) -> None:
         """Count a row where it is; dead letters count together, whoever they were meant for."""

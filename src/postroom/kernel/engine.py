@@ -13,7 +13,6 @@ from postroom.kernel.desk import Desk, Kit
 from postroom.kernel.housekeeping import steps
 from postroom.kernel.store import Transaction
 from postroom.kernel.verbs import (
-    claims,
     dead_letters,
     places,
     priorities,
@@ -23,7 +22,9 @@ from postroom.kernel.verbs import (
     subscriptions,
     sweep,
 )
+from postroom.kernel.verbs.claims import ClaimRun
 from postroom.kernel.verbs.publish import PublishRun
+from postroom.kernel.verbs.settle import CompleteRun
 
 Handler = Callable[[Desk, Any], Any]
 
@@ -36,7 +37,6 @@ HANDLERS: dict[type[c.Command], Handler] = {
     c.UpdateQueue: places.update_queue,
     c.SetQueueState: places.set_queue_state,
     c.DeleteQueue: places.delete_queue,
-    c.Claim: claims.claim,
     c.Complete: settle.complete,
     c.Fail: settle.fail,
     c.Release: settle.release,
@@ -86,7 +86,8 @@ class Engine:
         desk = Desk(tx, self._kit)
         outcomes = [Outcome() for _ in commands]
         claiming: list[tuple[int, c.Claim]] = []
-        run = PublishRun(desk)
+        run = PublishRun(desk, len(commands))
+        completions = CompleteRun(desk, commands)
         for index, command in enumerate(commands):
             if isinstance(command, c.Claim):
                 claiming.append((index, command))
@@ -94,22 +95,30 @@ class Engine:
             desk.actor, desk.tenant = command.actor, command.tenant
             try:
                 if isinstance(command, c.Publish):
+                    completions.flush()
                     outcomes[index].value = run.add(command)
+                elif isinstance(command, c.Complete):
+                    run.flush()
+                    completions.add(command)
                 else:
                     run.flush()
+                    completions.flush()
                     outcomes[index].value = self._apply_one(desk, command)
             except PostroomError as error:
                 outcomes[index].error = error
         run.flush()
+        completions.flush()
         if claiming:
             desk.actor = "system"
             sweep.sweep(desk, limit=sweep.AT_CLAIM)
+            claim_run = ClaimRun(desk, [command for _, command in claiming])
             for index, command in claiming:
                 desk.actor, desk.tenant = command.actor, command.tenant
                 try:
-                    outcomes[index].value = claims.claim(desk, command)
+                    outcomes[index].value = claim_run.add(command)
                 except PostroomError as error:
                     outcomes[index].error = error
+            claim_run.flush()
         return outcomes, desk.woken
 
     def _apply_one(self, desk: Desk, command: c.Command) -> Any:

@@ -20,6 +20,8 @@ _BRACKETS = re.compile(rb"[\[\]{}]")
 def encode_strict(value: Any, field: str) -> bytes:
     try:
         data = encode(value)
+        if _flat(value):
+            return data
         same = decode(data) == value
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.DecodeError) as error:
         raise InvalidField(field, f"cannot be written as JSON ({error})") from None
@@ -28,6 +30,19 @@ def encode_strict(value: Any, field: str) -> bytes:
     if _depth(data) > DEEPEST:
         raise InvalidField(field, f"is nested more than {DEEPEST} deep")
     return data
+
+
+_SCALARS = frozenset({str, int, bool, type(None)})
+
+
+def _flat(value: Any) -> bool:
+    """Most bodies are a few named texts and numbers, which need no closer look."""
+    if type(value) is not dict:
+        return type(value) in _SCALARS
+    for name, item in value.items():  # noqa: SIM110 - a generator would cost more than the check
+        if type(name) is not str or type(item) not in _SCALARS:
+            return False
+    return True
 
 
 def _refuse_foreign(value: Any, field: str) -> None:

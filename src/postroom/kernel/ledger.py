@@ -17,7 +17,7 @@ from postroom.kernel.states import Change, State, allowed
 GENESIS = b"\x00" * 32
 
 
-class Draft(msgspec.Struct, frozen=True):
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """An event before it has its place in the chain. Field order is column order."""
 
     time: int

@@ -159,7 +159,7 @@ class NewMessage(msgspec.Struct, kw_only=True):
     metadata: dict[str, Any] | None = None
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """The answer to a publish: the message's id, and whether this call made it or an earlier one had."""
 
     id: str

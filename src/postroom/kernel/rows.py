@@ -1,12 +1,13 @@
 """A message as stores keep it: a small row that changes, and its content that never does.
 
-They are apart so that a change of state does not rewrite a large body. Field order is column order.
+They are apart so that a change of state does not rewrite a large body. Field order is column order. None of
+these can be part of a cycle, so the garbage collector need not look at them.
 """
 
 import msgspec
 
 
-class Row(msgspec.Struct):
+class Row(msgspec.Struct, gc=False):
     id: str
     tenant: str
     scope_id: int
@@ -42,7 +43,7 @@ class Row(msgspec.Struct):
     seq: int = 0
 
 
-class Content(msgspec.Struct):
+class Content(msgspec.Struct, gc=False):
     content_type: str
     body: bytes | None
     labels: str | None
@@ -65,7 +66,7 @@ ROW_FIELDS = Row.__struct_fields__
 CONTENT_FIELDS = Content.__struct_fields__
 
 
-class Stored(msgspec.Struct):
+class Stored(msgspec.Struct, gc=False):
     """A row with its content, as a claim or a read needs them."""
 
     row: Row

@@ -47,8 +47,11 @@ Draft = tuple[Row, Content]
 
 
 class PublishRun:
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, expected: int = 1) -> None:
+        """`expected`: how many messages may come, so that their ids can be made together."""
         self._desk = desk
+        self._expected = expected
+        self._ids: list[str] = []
         self._rows: list[Row] = []
         self._contents: list[Content] = []
         self._keys: dict[tuple[int, str], Draft] = {}
@@ -70,11 +73,13 @@ class PublishRun:
             raise InvalidField(
                 "messages", f"has {len(messages)}, at most {desk.limits.publish_batch} at once"
             )
+        if len(messages) == 1 and place.plain and messages[0].idempotency_key is None:
+            return [self._add_one(place, messages[0])]
         drafts: list[Draft] = []
         answers: list[Receipt | Draft] = []
         fresh: dict[tuple[int, str], Draft] = {}
-        now, limits = desk.now, desk.limits
-        for message_id, message in zip(desk.ids.make(len(messages), now), messages, strict=True):
+        limits = desk.limits
+        for message_id, message in zip(self._next_ids(len(messages)), messages, strict=True):
             checks.check_message(message, limits)
             body = checks.body_bytes(message, limits)
             key = message.idempotency_key
@@ -84,12 +89,7 @@ class PublishRun:
                     _same_body(first, body, message, key)
                     answers.append(Receipt(first[0].id, False, State(first[0].state)))
                     continue
-            if message.deadline is not None:
-                checks.check_deadline(message.deadline, now)
-            if place.schema is not None:
-                content = jsontext.decode_any(body) if message.content_type == checks.JSON else None
-                desk.kit.validators.check(queue.scope_id, place.schema, content)
-            draft = _draft(desk, queue, message_id, message, body)
+            draft = self._drafted(place, message, message_id, body)
             drafts.append(draft)
             if key is not None:
                 fresh[(queue.id, key)] = draft
@@ -104,6 +104,34 @@ class PublishRun:
             answer if isinstance(answer, Receipt) else Receipt(answer[0].id, True, _STATES[answer[0].state])
             for answer in answers
         ]
+
+    def _add_one(self, place: Place, message: NewMessage) -> Receipt:
+        """The same as above for what is asked for most: one message without a key to a plain queue."""
+        checks.check_message(message, self._desk.limits)
+        body = checks.body_bytes(message, self._desk.limits)
+        row, content = self._drafted(place, message, self._next_ids(1)[0], body)
+        self._rows.append(row)
+        self._contents.append(content)
+        self._desk.admit([row], place.queue, [_event_data(row, content)])
+        return Receipt(row.id, True, _STATES[row.state])
+
+    def _drafted(self, place: Place, message: NewMessage, message_id: str, body: bytes | None) -> Draft:
+        desk, queue = self._desk, place.queue
+        if message.deadline is not None:
+            checks.check_deadline(message.deadline, desk.now)
+        if place.schema is not None:
+            content = jsontext.decode_any(body) if message.content_type == checks.JSON else None
+            desk.kit.validators.check(queue.scope_id, place.schema, content)
+        return _draft(desk, queue, message_id, message, body)
+
+    def _next_ids(self, count: int) -> list[str]:
+        if len(self._ids) < count:
+            self._ids = self._desk.ids.make(max(count, self._expected), self._desk.now)
+        if count == 1:
+            return [self._ids.pop()]
+        taken = self._ids[-count:]
+        del self._ids[-count:]
+        return taken
 
     def _known(self, queue: Queue, key: str, fresh: dict[tuple[int, str], Draft]) -> Draft | None:
         place = (queue.id, key)

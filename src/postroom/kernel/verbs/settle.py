@@ -4,6 +4,8 @@ A claim is its token. It stays good until the message is settled, given back or 
 late but was not replaced may still finish.
 """
 
+from collections.abc import Sequence
+
 from postroom.clock import micros
 from postroom.errors import BodyTooLarge, ClaimLost, InvalidField, WrongState
 from postroom.kernel import checks, jsontext
@@ -30,19 +32,53 @@ def _seen_state(row: Row) -> str:
     return f"claimed by {row.claimed_by}" if row.state == State.CLAIMED else row.state
 
 
+class CompleteRun:
+    """Completions of one group: rows are fetched and saved together, as long as nothing else happens."""
+
+    def __init__(self, desk: Desk, commands: Sequence[c.Command] = ()) -> None:
+        self._desk = desk
+        self._ids = [command.message_id for command in commands if isinstance(command, c.Complete)]
+        self._rows: dict[str, Row] | None = None
+        self._done: list[Row] = []
+
+    def flush(self) -> None:
+        """Rows fetched so far may be out of date after whatever comes next, so they are forgotten."""
+        if self._done:
+            self._desk.tx.save(self._done)
+            self._done = []
+        self._rows = None
+
+    def add(self, command: c.Complete) -> None:
+        """Ends the work. Saying it again with the same token is no error: a lost answer may be retried."""
+        desk = self._desk
+        result = None if command.result is None else jsontext.encode_strict(command.result, "result")
+        if result is not None and len(result) > desk.limits.body_bytes:
+            raise BodyTooLarge(what="result", size=len(result), limit=desk.limits.body_bytes)
+        row = self._row(command)
+        if row is not None and row.state == State.COMPLETED and row.token == command.token:
+            return
+        row = _check_held(row, command)
+        row.result = result
+        desk.move(row, Change.COMPLETED, State.COMPLETED)
+        self._done.append(row)
+        if row.subscription_id is not None:
+            self.flush()
+            desk.delivery_ended(row)
+
+    def _row(self, command: c.Complete) -> Row | None:
+        if self._rows is None:
+            several = len(self._ids) > 1
+            self._rows = {row.id: row for row in self._desk.tx.rows(self._ids)} if several else {}
+        row = self._rows.get(command.message_id)
+        if row is not None and row.tenant == self._desk.tenant:
+            return row
+        return self._desk.message(command.message_id)
+
+
 def complete(desk: Desk, command: c.Complete) -> None:
-    """Ends the work. Saying it again with the same token is no error: a lost answer may be retried."""
-    result = None if command.result is None else jsontext.encode_strict(command.result, "result")
-    if result is not None and len(result) > desk.limits.body_bytes:
-        raise BodyTooLarge(what="result", size=len(result), limit=desk.limits.body_bytes)
-    known = desk.message(command.message_id)
-    if known is not None and known.state == State.COMPLETED and known.token == command.token:
-        return
-    row = _check_held(known, command)
-    row.result = result
-    desk.move(row, Change.COMPLETED, State.COMPLETED)
-    desk.tx.save([row])
-    desk.delivery_ended(row)
+    run = CompleteRun(desk)
+    run.add(command)
+    run.flush()
 
 
 def fail(desk: Desk, command: c.Fail) -> None:

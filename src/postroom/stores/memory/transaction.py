@@ -105,6 +105,10 @@ class MemoryTransaction:
     def row(self, message_id: str) -> Row | None:
         return self._messages.row(message_id)
 
+    def rows(self, message_ids: Sequence[str]) -> list[Row]:
+        found = (self._messages.row(message_id) for message_id in dict.fromkeys(message_ids))
+        return [row for row in found if row is not None]
+
     def content(self, row: Row) -> Content:
         return self._messages.content(row.id)
 

@@ -20,6 +20,10 @@ UPDATE messages SET $MUTABLE, queue_id = ?, line = ?, origin_queue_id = ? WHERE 
 -- One live message by its id.
 SELECT $ROW FROM messages m WHERE m.id = ?;
 
+-- name: rows
+-- Several live messages by their ids.
+SELECT $ROW FROM json_each(?) wanted CROSS JOIN messages m ON m.id = wanted.value;
+
 -- name: content
 -- The content of one live message.
 SELECT $CONTENT FROM contents c WHERE c.seq = ?;

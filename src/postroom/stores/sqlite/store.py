@@ -10,11 +10,11 @@ import queue
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import apsw
 
-from postroom.errors import LedgerBroken, StoreClosed, StoreCorrupt, StoreFailed, StoreReadOnly
+from postroom.errors import LedgerBroken, StoreClosed, StoreCorrupt, StoreError, StoreFailed, StoreReadOnly
 from postroom.kernel.ledger import Head, verify
 from postroom.kernel.store import Transaction
 from postroom.stores.sqlite.faults import named, translated
@@ -25,6 +25,8 @@ from postroom.stores.sqlite.statements import one
 from postroom.stores.sqlite.transaction import Cache, SqliteTransaction
 
 log = logging.getLogger("postroom.sqlite")
+
+E = TypeVar("E", bound=BaseException)
 
 Durability = Literal["full", "relaxed"]
 
@@ -129,22 +131,23 @@ class SqliteStore:
             raise StoreClosed
         self._writer_use.acquire()
         try:
-            with translated(self._name):
-                self._db.execute("BEGIN IMMEDIATE")
-                if self._cache is None:
-                    self._cache = Cache(self._db)
-                self._tx = SqliteTransaction(self._db, self._cache)
-                return self._tx
-        except BaseException:
+            self._db.execute("BEGIN IMMEDIATE")
+            if self._cache is None:
+                self._cache = Cache(self._db)
+            self._tx = SqliteTransaction(self._db, self._cache)
+        except BaseException as error:
             self._abandon()
-            raise
+            raise self.explain(error) from error
+        return self._tx
 
     def commit(self, tx: Transaction) -> None:
         assert self._tx is not None
         assert tx is self._tx
-        with translated(self._name):
+        try:
             head = self._tx.finish()
             self._db.execute("COMMIT")
+        except apsw.Error as error:
+            raise self.explain(error) from error
         self._tx.settle(head)
         self._tx = None
         self._writer_use.release()
@@ -153,7 +156,7 @@ class SqliteStore:
         assert tx is self._tx
         self._abandon()
 
-    def explain(self, error: Exception) -> Exception:
+    def explain(self, error: E) -> E | StoreError:
         return named(error, self._name) if isinstance(error, apsw.Error) else error
 
     def _abandon(self) -> None:

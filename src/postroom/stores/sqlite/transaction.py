@@ -11,6 +11,7 @@ import apsw
 import msgspec
 
 from postroom.kernel import jsontext
+from postroom.kernel.checks import is_text
 from postroom.kernel.ledger import Draft, Head, seal
 from postroom.kernel.model import DEAD_LETTER, Counts, Ordering, Position, Queue, Schema, Scope, Subscription
 from postroom.kernel.rows import ROW_FIELDS, Content, Row, Stored
@@ -210,6 +211,10 @@ class SqliteTransaction:
     def row(self, message_id: str) -> Row | None:
         found = self._db.execute(SQL["row"], (message_id,)).fetchone()
         return Row(*found) if found else None
+
+    def rows(self, message_ids: Sequence[str]) -> list[Row]:
+        known = [message_id for message_id in message_ids if is_text(message_id)]
+        return self._rows("rows", (jsontext.text(known),))
 
     def content(self, row: Row) -> Content:
         return Content(*one(self._db.execute(SQL["content"], (row.seq,))))
