@@ -176,7 +176,7 @@ class Committer:
             try:
                 self._store.commit(half.tx)
             except Exception:
-                self._store.rollback(half.tx)
+                self._rollback(half.tx)
                 outcomes = self._one_by_one(half.commands)
             else:
                 outcomes = half.outcomes
@@ -245,7 +245,7 @@ class Committer:
         try:
             outcomes, woken = self._engine.apply(tx, commands)
         except BaseException:
-            self._store.rollback(tx)
+            self._rollback(tx)
             raise
         return tx, outcomes, woken
 
@@ -255,10 +255,17 @@ class Committer:
         try:
             self._store.commit(tx)
         except BaseException:
-            self._store.rollback(tx)
+            self._rollback(tx)
             raise
         self._committed(started, woken)
         return outcomes
+
+    def _rollback(self, tx: Transaction) -> None:
+        """What made it necessary is what callers are told; that the undoing failed too is for the log."""
+        try:
+            self._store.rollback(tx)
+        except Exception:
+            log.exception("a transaction could not be rolled back")
 
     def _committed(self, started: float, woken: Counter[int]) -> None:
         """Wake who waits. It is committed: whatever goes wrong here must not look like a failure of it."""

@@ -4,9 +4,13 @@ As many waiters are woken as there are new messages, first come first served. A 
 having used its wake-up passes it on. Other processes poll.
 """
 
+import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+
+
+log = logging.getLogger("postroom.hub")
 
 
 class Waiter:
@@ -62,14 +66,14 @@ class Hub:
                         rung.append(waiter)
                         count -= 1
         for waiter in rung:
-            waiter.wake()
+            _call(waiter.wake)
 
     def ring_all(self) -> None:
         """Everybody, since there is nothing to wait for any more."""
         with self._lock:
             waiters = {waiter for waiters in self._lines.values() for waiter in waiters}
         for waiter in waiters:
-            waiter.wake()
+            _call(waiter.wake)
         self.ring_tails()
 
     def follow(self, wake: Callable[[], None]) -> None:
@@ -85,4 +89,12 @@ class Hub:
             with self._lock:
                 tails = list(self._tails)
             for wake in tails:
-                wake()
+                _call(wake)
+
+
+def _call(wake: Callable[[], None]) -> None:
+    """One that cannot be woken must not keep the others asleep."""
+    try:
+        wake()
+    except Exception:
+        log.exception("somebody who waits could not be woken")

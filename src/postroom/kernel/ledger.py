@@ -93,7 +93,7 @@ def verify(events: Iterable[Event], anchor: Head, head: Head) -> int:
         if event.seq != seq + 1:
             raise LedgerBroken(seq=event.seq, problem=f"event {seq + 1} is missing")
         fields = msgspec.structs.astuple(event)[1:11]
-        if link(event.seq, fields, previous) != event.hash:
+        if event.previous_hash != previous or link(event.seq, fields, previous) != event.hash:
             raise LedgerBroken(seq=event.seq, problem="its content or place does not match its hash")
         seq, previous = event.seq, event.hash
     if seq != head.seq or previous != head.hash:
@@ -117,14 +117,17 @@ def fold(events: Iterable[Event], start: dict[str, Folded] | None = None) -> dic
     for event in events:
         if event.message_id is None or not event.type.startswith("message."):
             continue
-        details = event.details
         known = messages.get(event.message_id)
-        target = State(details["state"])
-        if not allowed(known.state if known else None, Change(event.type), target):
+        try:
+            details = event.details
+            change, target, attempts = Change(event.type), State(details["state"]), int(details["attempts"])
+        except (ValueError, KeyError, TypeError, msgspec.DecodeError) as error:
+            raise LedgerBroken(seq=event.seq, problem=f"it cannot be read ({error!r})") from None
+        if not allowed(known.state if known else None, change, target):
             source = known.state if known else "not there"
             raise LedgerBroken(
                 seq=event.seq, problem=f"{event.type} to {target} does not follow from {source}"
             )
         place = f"{event.scope}/{event.queue}"
-        messages[event.message_id] = Folded(place, target, details["attempts"])
+        messages[event.message_id] = Folded(place, target, attempts)
     return messages

@@ -13,6 +13,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from postroom.errors import InvalidField, SchemaViolation
+from postroom.kernel import jsontext
 from postroom.kernel.model import Schema
 
 PROBLEMS_SHOWN = 5
@@ -20,10 +21,11 @@ PROBLEMS_SHOWN = 5
 
 class Validators:
     def __init__(self) -> None:
-        self._compiled: dict[tuple[int, str, int], Validator] = {}
+        self._compiled: dict[str, Validator] = {}
 
-    def check(self, scope_id: int, schema: Schema, body: Any) -> None:
-        key = (scope_id, schema.name, schema.version)
+    def check(self, schema: Schema, body: Any) -> None:
+        # By content: a version whose registration was undone may come back as something else.
+        key = jsontext.text(schema.document)
         validator = self._compiled.get(key)
         if validator is None:
             validator = self._compiled[key] = compiled(schema.document)

@@ -35,6 +35,7 @@ class ClaimRun:
             self._wanted[_source(command)] += command.limit if isinstance(command.limit, int) else 0
         self._lines: dict[Source, list[tuple[Queue, int]]] = {}
         self._stock: dict[int, list[Stored]] = {}
+        self._dry: set[int] = set()
         self._claimed: list[Row] = []
 
     def flush(self) -> None:
@@ -72,8 +73,13 @@ class ClaimRun:
         """The next rows of a line: from stock, or as many as this and all like claims may need."""
         stock = self._stock.get(line)
         if not stock:
-            wanted = min(self._wanted[_source(command)], self._desk.limits.claim_batch)
-            stock = self._stock[line] = self._desk.tx.pending(line, max(count, wanted))
+            if line in self._dry:
+                return []
+            self.flush()
+            wanted = max(count, min(self._wanted[_source(command)], self._desk.limits.claim_batch))
+            stock = self._stock[line] = self._desk.tx.pending(line, wanted)
+            if len(stock) < wanted:
+                self._dry.add(line)
             stock.reverse()
         found = stock[-count:]
         found.reverse()

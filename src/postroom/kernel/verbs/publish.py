@@ -121,7 +121,7 @@ class PublishRun:
             checks.check_deadline(message.deadline, desk.now)
         if place.schema is not None:
             content = jsontext.decode_any(body) if message.content_type == checks.JSON else None
-            desk.kit.validators.check(queue.scope_id, place.schema, content)
+            desk.kit.validators.check(place.schema, content)
         return _draft(desk, queue, message_id, message, body)
 
     def _next_ids(self, count: int) -> list[str]:
