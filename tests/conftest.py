@@ -11,11 +11,12 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import postroom
 from postroom import Room, SyncRoom
@@ -31,16 +32,28 @@ OpenSync = Callable[..., AbstractContextManager[SyncRoom]]
 class StoreKind:
     name: str
     url: Callable[[Path], str]
-    can: frozenset[str]
+    can: frozenset[str] = frozenset()
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 STORES = (
-    StoreKind("sqlite", lambda folder: f"sqlite:///{folder / 'room.db'}", frozenset({"reopen"})),
-    StoreKind("memory", lambda folder: "memory://", frozenset()),
+    StoreKind(
+        "sqlite",
+        lambda folder: f"sqlite:///{folder / 'room.db'}",
+        frozenset({"reopen"}),
+        # Behaviour is the same, and power cuts are tried elsewhere: no need to wait for the disk here.
+        {"durability": "relaxed"},
+    ),
+    StoreKind("memory", lambda folder: "memory://"),
 )
 
 
+# A shared machine may be slow at any moment, and a test that fails must fail again.
+settings.register_profile("postroom", max_examples=50, deadline=None, derandomize=True, database=None)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("postroom")
     config.addinivalue_line("markers", "needs(capability): skipped on stores that cannot do this")
 
 
@@ -78,7 +91,9 @@ def open_room(
 
     @asynccontextmanager
     async def opened(**options: Any) -> AsyncIterator[Room]:
-        async with postroom.open(store_kind.url(tmp_path), **_still(clock, options)) as room:
+        async with postroom.open(
+            store_kind.url(tmp_path), **_still(clock, {**store_kind.options, **options})
+        ) as room:
             yield room
             if not (room._closed or request.node.stash.get(_failed, False)):
                 check_promises(room)
@@ -105,7 +120,9 @@ def open_sync(
 ) -> OpenSync:
     @contextmanager
     def opened(**options: Any) -> Iterator[SyncRoom]:
-        with postroom.open_sync(store_kind.url(tmp_path), **_still(clock, options)) as room:
+        with postroom.open_sync(
+            store_kind.url(tmp_path), **_still(clock, {**store_kind.options, **options})
+        ) as room:
             yield room
             if not (room._closed or request.node.stash.get(_failed, False)):
                 check_promises(room)

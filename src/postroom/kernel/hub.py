@@ -9,7 +9,6 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
-
 log = logging.getLogger("postroom.hub")
 
 
