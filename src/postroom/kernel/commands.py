@@ -62,7 +62,10 @@ class Publish(Command, frozen=True):
 
 
 class Claim(Command, frozen=True):
-    """Take up to `limit` messages (None: all waiting) from the first of these queues that have any."""
+    """Take up to `limit` messages (None: all waiting) from the first of these queues that have any.
+
+    Of several queues, `subscription` is for those that broadcast.
+    """
 
     queues: tuple[str, ...]
     limit: int | None = 1

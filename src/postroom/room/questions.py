@@ -101,12 +101,15 @@ class Questions:
         return [self._core.directory.message(stored) for stored in self._core.read(ask)]
 
     def lines(self, paths: tuple[str, ...], subscription: str | None) -> tuple[int, ...]:
-        return self._core.read(lambda reader: tuple(self._line(reader, path, subscription) for path in paths))
+        several = len(paths) > 1
+        return self._core.read(
+            lambda reader: tuple(self._line(reader, path, subscription, mixed=several) for path in paths)
+        )
 
-    def _line(self, reader: Reader, path: str, subscription: str | None) -> int:
+    def _line(self, reader: Reader, path: str, subscription: str | None, *, mixed: bool = False) -> int:
         queue = self._find(reader, path)
         if queue.settings.consumer_mode is not ConsumerMode.BROADCAST:
-            if subscription is not None:
+            if subscription is not None and not mixed:
                 raise InvalidField("subscription", f"is not for {queue.path}, whose consumers compete")
             return queue.id
         for known in reader.subscriptions(queue.id):
@@ -158,6 +161,9 @@ class Questions:
 
     def records(self, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
         return self._core.read(lambda reader: reader.records(self._tenant, kind, key, after, limit))
+
+    def latest_record(self, kind: str, key: str) -> Record | None:
+        return self._core.read(lambda reader: reader.latest_record(self._tenant, kind, key))
 
     def positions(self) -> list[Position]:
         return self._core.read(lambda reader: reader.positions())

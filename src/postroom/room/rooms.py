@@ -354,6 +354,9 @@ class Room:
     ) -> list[Record]:
         return await self._ask(self._questions.records, kind, key, after, limit)
 
+    async def latest_record(self, kind: str, key: str) -> Record | None:
+        return await self._ask(self._questions.latest_record, kind, key)
+
     # the ledger
 
     async def events(self, after: int = 0, *, follow: bool = False) -> AsyncIterator[Event]:

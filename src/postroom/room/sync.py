@@ -249,6 +249,9 @@ class SyncRoom:
     ) -> list[Record]:
         return self._questions.records(kind, key, after, limit)
 
+    def latest_record(self, kind: str, key: str) -> Record | None:
+        return self._questions.latest_record(kind, key)
+
     # the ledger
 
     def events(self, after: int = 0, *, follow: bool = False) -> Iterator[Event]:

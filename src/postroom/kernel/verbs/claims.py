@@ -136,6 +136,6 @@ def _line(desk: Desk, queue: Queue, command: c.Claim) -> int:
         if command.subscription is None:
             raise InvalidField("subscription", f"is needed: {queue.path} is a broadcast queue")
         return -desk.subscription(queue, command.subscription).id
-    if command.subscription is not None:
+    if command.subscription is not None and len(command.queues) == 1:
         raise InvalidField("subscription", f"is not for {queue.path}, whose consumers compete")
     return queue.id

@@ -1,5 +1,6 @@
 """Reads of what is committed. The store holds its lock while a reader is in use."""
 
+import sys
 from copy import copy
 
 from postroom.kernel.ledger import Event, Folded, Head
@@ -82,6 +83,10 @@ class MemoryReader:
 
     def records(self, tenant: str, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
         return self._notes.records(tenant, kind, key, after, limit)
+
+    def latest_record(self, tenant: str, kind: str, key: str) -> Record | None:
+        found = self._notes.records(tenant, kind, key, 0, sys.maxsize)
+        return found[-1] if found else None
 
     def positions(self) -> list[Position]:
         return self._notes.positions()

@@ -99,6 +99,9 @@ class SqliteReader:
     def records(self, tenant: str, kind: str, key: str | None, after: int, limit: int) -> list[Record]:
         return records.read_records(self._db, tenant, kind, key, after, limit)
 
+    def latest_record(self, tenant: str, kind: str, key: str) -> Record | None:
+        return records.read_latest(self._db, tenant, kind, key)
+
     def positions(self) -> list[Position]:
         return records.read_positions(self._db)
 

@@ -53,6 +53,18 @@ def read_records(
     ]
 
 
+def read_latest(db: apsw.Connection, tenant: str, kind: str, key: str) -> Record | None:
+    found = db.execute(
+        "SELECT id, data, created_at FROM records WHERE tenant = ? AND kind = ? AND key = ?"
+        " ORDER BY id DESC LIMIT 1",
+        (tenant, kind, key),
+    ).fetchone()
+    if found is None:
+        return None
+    id_, data, created_at = found
+    return Record(id=id_, kind=kind, key=key, data=jsontext.decode(data), created_at=created_at)
+
+
 def read_positions(db: apsw.Connection) -> list[Position]:
     return [
         Position(name=name, seq=seq, hold=bool(hold), updated_at=updated_at)
