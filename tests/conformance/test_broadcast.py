@@ -296,3 +296,14 @@ async def test_publishing_to_many_is_one_event_for_the_message_and_one_per_deliv
     made = events(news, head)
     assert [event.type for event in made] == ["message.published"] * 3
     assert [event.message_id == receipt.id for event in made] == [True, False, False]
+
+
+async def test_competing_and_broadcast_queues_are_claimed_together(news: Room) -> None:
+    await news.create_queue("jobs")
+    await news.publish("jobs", "work")
+    await news.publish("news", "copy")
+    assert await bodies(news, "news", "jobs", subscription="ann") == ["copy", "work"]
+    async with refused(news, InvalidField, "subscription"):
+        await news.claim("jobs", "news")
+    async with refused(news, SubscriptionNotFound, "nobody"):
+        await news.claim("jobs", "news", subscription="nobody")

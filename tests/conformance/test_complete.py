@@ -1,5 +1,6 @@
 """Complete: the work is done, once, with an outcome everybody can read."""
 
+import asyncio
 import math
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from tests.conformance.helpers import LONE_SURROGATE, counts, events, events_of, one, refused, unchanged
 from tests.conftest import OpenRoom
 
-from postroom import Limits, Room, State
+from postroom import Limits, PostroomError, Room, State
 from postroom.clock import ManualClock
 from postroom.errors import BodyTooLarge, ClaimLost, InvalidField
 from postroom.kernel.housekeeping import roster
@@ -91,3 +92,53 @@ async def test_a_completed_message_that_was_archived_stays_completed(jobs: Room,
     assert (archived.state, archived.result, archived.archived) == (State.COMPLETED, "done", True)
     async with refused(jobs, ClaimLost, "archived"):
         await jobs.release(message)
+
+
+async def test_completions_of_one_moment_are_each_judged_alone(jobs: Room) -> None:
+    await jobs.publish_many("jobs", range(5))
+    good, other, stale, bad, taken = (await jobs.claim("jobs", limit=None))[:5]
+    await jobs.release(stale)
+    outcomes = await asyncio.gather(
+        jobs.complete(good, "first"),
+        jobs.complete(stale),
+        jobs.complete(good, "again"),
+        jobs.complete(bad, math.nan),
+        jobs.fail(taken, "no"),
+        jobs.complete(taken),
+        jobs.complete(other, "second"),
+        return_exceptions=True,
+    )
+    kinds = [type(outcome) for outcome in outcomes]
+    none = type(None)
+    assert kinds == [none, ClaimLost, none, InvalidField, none, ClaimLost, none]
+    assert (await jobs.get(good.id)).result == "first"
+    assert (await jobs.get(other.id)).result == "second"
+    assert (await jobs.get(bad.id)).state is State.CLAIMED
+    assert events_of(jobs, good.id) == ["published", "claimed", "completed"]
+
+
+@pytest.mark.parametrize("rival", ["fail", "release", "cancel", "snooze"])
+async def test_of_two_ends_in_one_moment_exactly_one_happens(jobs: Room, rival: str) -> None:
+    message = await one(jobs, "jobs")
+    rivals = {
+        "fail": lambda: jobs.fail(message, "no", retry=False),
+        "release": lambda: jobs.release(message),
+        "cancel": lambda: jobs.cancel(message.id),
+        "snooze": lambda: jobs.snooze(message, 5),
+    }
+    first, second = await asyncio.gather(jobs.complete(message), rivals[rival](), return_exceptions=True)
+    assert first is None
+    assert isinstance(second, PostroomError)
+    assert events_of(jobs, message.id) == ["published", "claimed", "completed"]
+
+
+async def test_every_delivery_of_a_broadcast_may_complete_in_one_moment(room: Room) -> None:
+    await room.create_queue("news", consumer_mode="broadcast")
+    names = ["ann", "bob", "cid"]
+    for name in names:
+        await room.subscribe("news", name)
+    originals = await room.publish_many("news", [1, 2])
+    copies = [copy for name in names for copy in await room.claim("news", subscription=name, limit=2)]
+    await asyncio.gather(*(room.complete(copy) for copy in copies))
+    for original in originals:
+        assert events_of(room, original.id) == ["published", "completed"]

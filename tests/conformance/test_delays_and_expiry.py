@@ -155,3 +155,18 @@ async def test_messages_of_a_paused_queue_still_expire_and_come_due(jobs: Room, 
     await jobs.housekeep("visibility_timeout_enforcer")
     assert await state_of(jobs, ready.id) is State.PENDING
     assert await state_of(jobs, expired.id) is State.EXPIRED
+
+
+async def test_a_clock_that_was_put_back_stops_neither_leases_nor_delays(
+    jobs: Room, clock: ManualClock
+) -> None:
+    """Else a clock that was once an hour ahead leaves the messages of dead workers lying for an hour."""
+    clock.advance(3600)
+    await jobs.publish("jobs", "claimed")
+    clock.advance(-3600)
+    await jobs.publish("jobs", "delayed", delay=10)
+    await jobs.publish("jobs", "short-lived", ttl=10)
+    await one(jobs, "jobs")
+    clock.advance(31)
+    assert await bodies(jobs, "jobs") == ["claimed", "delayed"]
+    assert await counts(jobs, "jobs") == {"claimed": 2, "expired": 1}

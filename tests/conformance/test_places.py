@@ -277,6 +277,7 @@ async def test_a_deleted_scope_made_anew_knows_nothing_of_the_old_one(room: Room
         await room.complete(await one(room, "office/jobs"))
         assert await counts(room, "office/jobs") == {"completed": 1}
         assert len(await room.queues("office")) == len(SYSTEM_QUEUES) + 1
+        assert len((await room.messages(scope="office")).messages) == 1
         await room.delete_scope("office")
     async with refused(room, ScopeNotFound, "office"):
         await room.queues("office")

@@ -37,6 +37,18 @@ async def test_records_can_be_read_on_from_any_place(room: Room) -> None:
     assert [record.data["n"] for record in [*first, *rest]] == [0, 1, 2, 3, 4]
 
 
+async def test_the_latest_record_of_a_key_is_found(room: Room) -> None:
+    assert await room.latest_record("turn", "coder") is None
+    for n in range(3):
+        await room.record("turn", "coder", {"n": n})
+        await room.record("turn", "writer", {"n": -n})
+    await room.run(c.AddRecord(kind="turn", key="coder", data={"n": 99}, tenant="other"))
+    latest = await room.latest_record("turn", "coder")
+    assert latest is not None
+    assert latest.data == {"n": 2}
+    assert latest == (await room.records("turn", "coder"))[-1]
+
+
 async def test_a_record_about_a_message_is_an_event_of_its_conversation(room: Room) -> None:
     await room.create_queue("jobs")
     await room.publish("jobs", 1, correlation_id="talk")

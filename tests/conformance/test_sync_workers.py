@@ -12,7 +12,7 @@ from tests.conftest import OpenSync
 from postroom import Limits, Message, Reject, Retry, Snooze, State, SyncRoom
 from postroom.kernel.states import TERMINAL
 
-SOON_S = 3.0
+SOON_S = 10.0
 
 
 @pytest.fixture

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.conformance.helpers import bodies, dead_letter, one, refused
+from tests.conformance.helpers import bodies, dead_letter, events, one, refused
+from tests.conftest import OpenRoom
 
 from postroom import NewMessage, Room
+from postroom.clock import ManualClock
 from postroom.errors import MessageNotFound, ScopeNotFound
 from postroom.kernel import commands as c
 from postroom.kernel.verbs.claims import Taken
@@ -89,3 +91,32 @@ async def test_dead_letters_are_apart(shared: Room) -> None:
     assert (await shared.counts("_dead_letter")).dead == 1
     assert await shared.replay(scope="default") == [mine]
     assert (await one(shared, "jobs")).id == mine
+
+
+async def test_housekeeping_serves_every_tenant(shared: Room, clock: ManualClock) -> None:
+    lapsed = await _publish_other(shared, "lapsed")
+    await shared.run(c.Claim(queues=("jobs",), **OTHER))
+    expired = await _publish_other(shared, "expired", ttl_s=5)
+    clock.advance(31)
+    assert await shared.housekeep("visibility_timeout_enforcer") == 2
+    assert await shared.housekeep("dead_letter_monitor") == 1
+    grew = events(shared)[-1]
+    assert (grew.type, grew.tenant, grew.scope) == ("dead_letters.grew", "other", "default")
+    last = {event.message_id: event for event in events(shared) if event.message_id}
+    assert (last[lapsed].type, last[lapsed].tenant) == ("message.dead_lettered", "other")
+    assert (last[expired].type, last[expired].tenant) == ("message.expired", "other")
+    assert (await shared.counts("_dead_letter")).dead == 0, "not among ours"
+    clock.advance(3600)
+    assert await shared.housekeep("message_archiver") == 1
+
+
+async def test_a_room_of_another_tenant_works_like_any(open_room: OpenRoom, clock: ManualClock) -> None:
+    async with open_room(tenant="acme") as room:
+        await room.create_queue("jobs", max_retries=1)
+        receipt = await room.publish("jobs", 1)
+        await one(room, "jobs")
+        clock.advance(31)
+        assert await room.claim("jobs") == []
+        assert await room.replay(scope="default") == [receipt.id]
+        await room.complete(await one(room, "jobs"))
+        assert {event.tenant for event in events(room)} == {"acme"}

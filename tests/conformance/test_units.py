@@ -1,5 +1,6 @@
 """A unit of work: everything in it happens in one moment, or nothing does."""
 
+import asyncio
 import contextlib
 from typing import Any
 
@@ -146,3 +147,43 @@ async def test_a_message_that_was_only_read_is_refused_before_anything_is_sent(o
     async with refused(office, ClaimLost), office.unit() as unit:
         unit.publish("outbox", 1)
         unit.complete(seen)
+
+
+async def test_a_refused_unit_harms_no_other_request_of_its_moment(office: Room) -> None:
+    question = await one(office, "inbox")
+
+    async def refused_unit() -> None:
+        async with office.unit() as unit:
+            unit.complete(question)
+            unit.add(c.CreateQueue(queue="made-here"))
+            unit.publish("outbox", "undone", key="k")
+            unit.publish("nowhere", 1)
+
+    async def accepted_unit(name: str) -> None:
+        async with office.unit() as unit:
+            unit.publish("outbox", name)
+            unit.record("turn", name, {})
+
+    outcomes = await asyncio.gather(
+        office.publish("outbox", "first"),
+        refused_unit(),
+        accepted_unit("second"),
+        office.publish("outbox", "third", key="k"),
+        office.create_queue("other"),
+        refused_unit(),
+        accepted_unit("fourth"),
+        return_exceptions=True,
+    )
+    assert [isinstance(outcome, PostroomError) for outcome in outcomes] == [
+        False,
+        True,
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert await bodies(office, "outbox") == ["first", "second", "third", "fourth"]
+    assert "made-here" not in {queue.slug for queue in await office.queues()}
+    assert [record.key for record in await office.records("turn")] == ["second", "fourth"]
+    await office.complete(question)

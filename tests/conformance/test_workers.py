@@ -14,7 +14,7 @@ from postroom import Limits, Message, Reject, Retry, Room, Snooze, State
 from postroom.errors import InvalidField
 from postroom.kernel.states import TERMINAL
 
-SOON_S = 3.0
+SOON_S = 10.0
 
 
 @pytest.fixture
@@ -338,6 +338,24 @@ async def test_a_worker_of_a_queue_that_is_not_there_waits_for_it(jobs: Room) ->
         await jobs.create_queue("later")
         receipt = await jobs.publish("later", 1)
         assert (await until(jobs, receipt.id, settled)).result == "found"
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+async def test_closing_the_room_ends_its_workers(jobs: Room, busy: bool) -> None:
+    started = asyncio.Event()
+
+    @jobs.worker("jobs", concurrency=2)
+    async def handle(message: Message) -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(jobs.run_workers(grace=0.05))
+    await asyncio.sleep(0.05)
+    if busy:
+        await jobs.publish("jobs", 1)
+        await asyncio.wait_for(started.wait(), SOON_S)
+    await jobs.close()
+    await asyncio.wait_for(task, SOON_S)
 
 
 @pytest.mark.parametrize("concurrency", [0, -1, 1.5])

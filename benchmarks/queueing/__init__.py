@@ -1,0 +1,1 @@
+"""The parts of the queue benchmark: who is measured, how, and how it is reported."""

@@ -1,0 +1,101 @@
+"""The settings of agents, teams and providers, in the shape existing files have."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from postroom.settings.names import ID, not_an_id
+from postroom.settings.part import Part, SharedPart
+from postroom.settings.secrets import Secret
+
+SessionScope = Literal["agent", "sender", "thread"]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+
+
+class Heartbeat(SharedPart):
+    enabled: bool = True
+    interval: NotNegative | None = Field(default=None, description="Seconds; 0 turns it off")
+
+
+class Fallback(Part):
+    """What to try when the agent's own provider fails."""
+
+    provider: Annotated[str, Field(min_length=1)]
+    model: str = ""
+
+
+class AgentBudget(Part):
+    """Money in US dollars; null lifts a limit."""
+
+    turn_usd: NotNegative | None = None
+    daily_usd: NotNegative | None = None
+
+
+def _folder(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("holds a NUL character; write a plain path")
+    relative = not value.startswith(("/", "~", "$HOME"))
+    if relative and ".." in value.split("/"):
+        raise ValueError("leads out of the workspace by ..; write the whole path from / on")
+    return value
+
+
+class Agent(SharedPart):
+    name: str = ""
+    provider: str = ""
+    model: str = ""
+    working_directory: Annotated[str, AfterValidator(_folder)] | None = None
+    system_prompt: str | None = None
+    prompt_file: str | None = None
+    heartbeat: Heartbeat = Heartbeat()
+    fallbacks: tuple[Fallback, ...] = ()
+    budget: AgentBudget = AgentBudget()
+    session: SessionScope | None = Field(default=None, description="Instead of sessions.scope")
+    turn_timeout_s: Positive | None = Field(default=None, description="Instead of guards.turn_timeout_s")
+
+
+class Team(SharedPart):
+    name: str = ""
+    agents: tuple[Annotated[str, AfterValidator(str.lower)], ...] = ()
+    leader_agent: Annotated[str, AfterValidator(str.lower)] = ""
+    daily_usd: NotNegative | None = None
+
+
+class CustomProvider(SharedPart):
+    name: str = ""
+    harness: Literal["claude", "codex"] = "claude"
+    base_url: str = ""
+    api_key: Secret | None = None
+    model: str = ""
+
+
+def _by_id(value: Any) -> Any:
+    """Ids in any case are taken in small letters, since nobody could address them otherwise."""
+    if not isinstance(value, dict):
+        return value
+    result: dict[str, Any] = {}
+    for key, entry in value.items():
+        folded = key.lower()
+        if not ID.fullmatch(folded):
+            raise ValueError(not_an_id(key))
+        if folded in result:
+            raise ValueError(f'"{key}" is there twice, in small and large letters; rename one')
+        result[folded] = entry
+    return result
+
+
+def _agents_by_id(value: Any) -> Any:
+    if isinstance(value, dict):
+        # The folder keeps the name it has on the disk.
+        value = {
+            key: {"working_directory": key, **entry}
+            if isinstance(entry, dict) and key != key.lower()
+            else entry
+            for key, entry in value.items()
+        }
+    return _by_id(value)
+
+
+Agents = Annotated[dict[str, Agent], BeforeValidator(_agents_by_id)]
+Teams = Annotated[dict[str, Team], BeforeValidator(_by_id)]

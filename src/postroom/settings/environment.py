@@ -1,0 +1,50 @@
+"""What the environment says over the file, for this run only: nothing of it is ever written to the file."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from postroom.errors import InvalidField
+from postroom.settings.model import Settings, expanded
+from postroom.settings.part import Part
+from postroom.settings.secrets import Secret
+
+
+def home_folder(environment: Mapping[str, str] | None = None) -> Path:
+    named = (os.environ if environment is None else environment).get("POSTROOM_HOME", "")
+    return expanded(named).absolute() if named else Path.home() / ".postroom"
+
+
+def with_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> Settings:
+    said = os.environ if environment is None else environment
+    api: dict[str, object] = {}
+    if host := said.get("POSTROOM_HOST"):
+        api["host"] = host
+    if port := said.get("POSTROOM_API_PORT"):
+        api["port"] = _port(port)
+    if token := said.get("POSTROOM_TOKEN"):
+        api["token"] = Secret(token)
+    names = {"url": "POSTROOM_STORE", "redis": "POSTROOM_REDIS"}
+    store = {field: Secret(said[name]) for field, name in names.items() if said.get(name)}
+    bots = {"discord": "DISCORD_BOT_TOKEN", "telegram": "TELEGRAM_BOT_TOKEN"}
+    channels = {
+        field: _over(getattr(settings.channels, field), {"bot_token": Secret(said[name])})
+        for field, name in bots.items()
+        if said.get(name)
+    }
+    changed: dict[str, object] = {
+        "api": _over(settings.api, api),
+        "store": _over(settings.store, store),
+        "channels": _over(settings.channels, channels),
+    }
+    return settings.model_copy(update=changed)
+
+
+def _over(part: Part, values: Mapping[str, object]) -> Part:
+    return part.model_copy(update=values) if values else part
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise InvalidField("POSTROOM_API_PORT", "must be a number from 0 to 65535")
+    return int(text)

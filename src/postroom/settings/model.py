@@ -1,0 +1,136 @@
+"""All settings of the room, and what follows from them: which agents there are, and where they work."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from postroom.settings.agents import Agent, Agents, CustomProvider, SessionScope, Teams
+from postroom.settings.house import (
+    Api,
+    Budgets,
+    Guards,
+    Limits,
+    Logs,
+    Monitoring,
+    Replies,
+    Retention,
+    Schedules,
+    Sessions,
+    Store,
+)
+from postroom.settings.names import check_id
+from postroom.settings.part import SharedPart
+from postroom.settings.problems import invalid
+from postroom.settings.secrets import Secret
+
+# The agent of a room without agents; existing clients know it by this id.
+FALLBACK_AGENT = "tinyagi"
+FALLBACK_NAME = "TinyAGI Agent"
+# Ids the default agent has had, newest first.
+DEFAULT_AGENTS = (FALLBACK_AGENT, "default")
+DEFAULT_MODELS = {"anthropic": "sonnet", "openai": "gpt-5.3-codex", "opencode": "sonnet"}
+DEFAULT_WORKSPACE = "~/postroom-workspace"
+
+
+class Workspace(SharedPart):
+    path: str = DEFAULT_WORKSPACE
+    name: str = ""
+
+
+class BotChannel(SharedPart):
+    bot_token: Secret | None = None
+
+
+class Channels(SharedPart):
+    enabled: tuple[str, ...] = ()
+    discord: BotChannel = BotChannel()
+    telegram: BotChannel = BotChannel()
+    whatsapp: SharedPart = SharedPart()
+    defaults: dict[str, str] = Field(default_factory=dict)
+
+
+class Model(SharedPart):
+    model: str = ""
+    api_key: Secret | None = None
+    oauth_token: Secret | None = None
+
+
+class Models(SharedPart):
+    provider: str = ""
+    anthropic: Model | None = None
+    openai: Model | None = None
+    opencode: Model | None = None
+
+    def chosen(self) -> tuple[str, str]:
+        """The provider and model of agents that name none."""
+        order = ("openai", "opencode", "anthropic")
+        provider = self.provider or next((name for name in order if getattr(self, name)), "anthropic")
+        own = getattr(self, provider, None) if provider in order else None
+        return provider, (own.model if own else "") or DEFAULT_MODELS.get(provider, "")
+
+
+class Settings(SharedPart):
+    workspace: Workspace = Workspace()
+    channels: Channels = Channels()
+    models: Models = Models()
+    agents: Agents = Field(default_factory=dict)
+    custom_providers: dict[str, CustomProvider] = Field(default_factory=dict)
+    teams: Teams = Field(default_factory=dict)
+    monitoring: Monitoring = Monitoring()
+
+    default_agent: str | None = None
+    sessions: Sessions = Sessions()
+    replies: Replies = Replies()
+    budgets: Budgets = Budgets()
+    guards: Guards = Guards()
+    limits: Limits = Limits()
+    api: Api = Api()
+    schedules: Schedules = Schedules()
+    store: Store = Store()
+    retention: Retention = Retention()
+    logs: Logs = Logs()
+
+    def present_agents(self) -> dict[str, Agent]:
+        """The agents there are: those configured, or the one a room has without any."""
+        if self.agents:
+            return dict(self.agents)
+        provider, model = self.models.chosen()
+        return {FALLBACK_AGENT: Agent(name=FALLBACK_NAME, provider=provider, model=model)}
+
+    def default_agent_id(self) -> str:
+        present = self.present_agents()
+        wanted = ((self.default_agent or "").lower(), *DEFAULT_AGENTS)
+        return next((agent for agent in wanted if agent in present), next(iter(present)))
+
+    def session_scope(self, agent: str) -> SessionScope:
+        own = self.agents.get(agent)
+        return (own.session if own else None) or self.sessions.scope
+
+    def workspace_path(self, home: Path | None = None) -> Path:
+        path = expanded(self.workspace.path or DEFAULT_WORKSPACE, home)
+        return path if path.is_absolute() else (home or Path.home()) / path
+
+    def agent_directory(self, agent: str, home: Path | None = None) -> Path:
+        """The one folder an agent has: its process, prompt, memory and files all use this."""
+        check_id("agent", agent)
+        own = self.agents.get(agent)
+        folder = expanded((own.working_directory if own else None) or agent, home)
+        return self.workspace_path(home) / folder
+
+
+def expanded(path: str, home: Path | None = None) -> Path:
+    """`~` and `$HOME` at the start become the home folder; nothing else is replaced."""
+    for sign in ("~", "$HOME"):
+        if path == sign or path.startswith(sign + "/"):
+            return Path((home or Path.home()), path[len(sign) :].lstrip("/"))
+    return Path(path)
+
+
+def parse(document: Mapping[str, Any], path: object = "settings.json") -> Settings:
+    try:
+        return Settings.model_validate(document)
+    except ValidationError as error:
+        # Without its cause: that would print what was written in the field.
+        raise invalid(path, error) from None

@@ -1,0 +1,28 @@
+"""What all parts of the settings share: unknown fields are kept, secrets do not print, nothing changes."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from postroom.settings.secrets import MASK, names_secret
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        for key, value in super().__repr_args__():
+            hidden = key is not None and isinstance(value, str) and names_secret(key)
+            yield key, MASK if hidden else value
+
+
+class SharedPart(Part):
+    """A part other programs write too: where they leave a null, our default holds."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nulls_are_absent(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {k: v for k, v in value.items() if not (v is None and k in cls.model_fields)}

@@ -1,0 +1,99 @@
+"""`postroom backup`: a consistent copy of the store, also while another process works with it."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from postroom.errors import StoreReadOnly
+from postroom.stores.sqlite.faults import translated
+from postroom.stores.sqlite.migrate import copy_to
+from postroom.terminal.cli import documents
+from postroom.terminal.cli.command import command
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.failures import FileTaken, Unclear
+from postroom.terminal.cli.ledger import progress_bar
+from postroom.terminal.cli.options import argument, flag
+from postroom.terminal.cli.readonly import ReadOnlyFile
+from postroom.terminal.cli.verify import verify
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    command(
+        app,
+        "backup",
+        panel=panel,
+        examples=[
+            "postroom backup monday.db --check",
+            "postroom backup ~/backups/postroom.db --force",
+            "postroom --store sqlite:///monday.db queue list   (a copy is a store like any other)",
+        ],
+    )(backup)
+
+
+def backup(
+    at: Entrance,
+    file: Annotated[Path, argument("FILE", "Where the copy goes.")],
+    check: Annotated[bool, flag("Open the copy and verify its whole ledger.", "--check")] = False,
+    force: Annotated[bool, flag("Replace FILE if it exists.", "--force")] = False,
+) -> None:
+    """Copy the store to a file. Nobody has to stop working for it."""
+    file = file.expanduser().absolute()
+    with at.file() as source:
+        if file.exists() and os.path.samefile(file, source.path):
+            raise Unclear(f"{file} is the store itself; choose another name for the copy")
+        if file.exists() and not force:
+            raise FileTaken(path=str(file))
+        _clear_beside(file)
+        _copy(source, file)
+    head, size = None, file.stat().st_size
+    with contextlib.closing(ReadOnlyFile(file, immutable=True)) as copy, copy.reader() as reader:
+        if check:
+            with progress_bar(at.out) as progress:
+                head = verify(reader, progress=progress).head
+        else:
+            head = reader.head()
+    checked = " and verified" if check else ""
+    at.out.show(
+        {"file": str(file), "bytes": size, "verified": check, "head": documents.head(head)},
+        f"{file} is written{checked}: {size:,} bytes, {head.seq:,} events.",
+        f"head {head.seq} {documents.hexed(head.hash)}",
+    )
+
+
+def _copy(source: ReadOnlyFile, target: Path) -> None:
+    """Under another name first, so that a copy that failed never looks like one that worked."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # It holds everybody's mail: for its owner's eyes only.
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        try:
+            with translated(str(target)):
+                copy_to(source.db, part)
+            os.replace(part, target)
+            _sync(target.parent)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                part.unlink()
+    except OSError as error:
+        raise StoreReadOnly(path=str(target), reason=error.strerror or str(error)) from error
+
+
+def _clear_beside(target: Path) -> None:
+    """The log of a file that was here before would be taken for the copy's own."""
+    log = Path(f"{target}-wal")
+    if log.exists() and log.stat().st_size:
+        raise FileTaken(path=str(log))
+    for beside in (log, Path(f"{target}-shm")):
+        beside.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

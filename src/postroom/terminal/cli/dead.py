@@ -1,0 +1,155 @@
+"""`postroom dead`: look at dead letters, send them back, or give them up."""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+from postroom.kernel.model import Message
+from postroom.kernel.states import State
+from postroom.room import SyncRoom
+from postroom.terminal.cli import documents
+from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.completion import scopes as complete_scopes
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.failures import NotConfirmed, Unclear
+from postroom.terminal.cli.options import CursorOption, LimitOption, ScopeOption, argument, flag, option
+from postroom.terminal.cli.output import Column, ago, short, some, table
+
+app = group("dead", "Dead letters: messages that used up their attempts, or were refused for good.")
+
+AT_ONCE = 1000
+
+Ids = Annotated[list[str] | None, argument("ID", "These dead letters; all of them, or none.")]
+OfScope = Annotated[
+    str | None,
+    option("NAME", "All dead letters of this scope.", "--scope", autocompletion=complete_scopes),
+]
+All = Annotated[bool, flag("All dead letters there are.", "--all")]
+
+
+@command(app, "list", examples=["postroom dead list", "postroom dead list --scope billing --json"])
+def list_dead(
+    at: Entrance,
+    scope: ScopeOption = None,
+    limit: LimitOption = 50,
+    cursor: CursorOption = None,
+) -> None:
+    """List dead letters with the queue they came from and the reason."""
+    now = at.clock.now()
+    with at.looking() as room:
+        page = room.messages(state=State.DEAD, scope=scope, deliveries=True, limit=limit, cursor=cursor)
+    at.out.show(
+        {
+            "messages": [documents.message(message) for message in page.messages],
+            "next_cursor": page.next_cursor,
+        },
+        table(
+            [
+                Column("id", whole=True),
+                "from",
+                "died",
+                Column("tries", right=True),
+                Column("reason", free=True),
+                Column("body", free=True),
+            ],
+            [
+                (
+                    message.id,
+                    _origin(message),
+                    ago(message.finished_at, now),
+                    message.attempts,
+                    short(message.failure_reason or "").strip('"'),
+                    short(message.body, 30),
+                )
+                for message in page.messages
+            ],
+        )
+        if page.messages
+        else "No dead letters.",
+    )
+    if page.next_cursor is not None and not at.out.as_json:
+        at.out.say(f"There are more: add --cursor {page.next_cursor}", style="dim")
+
+
+def _origin(message: Message) -> str:
+    return f"{message.scope}/{message.origin_queue or message.queue}"
+
+
+@command(
+    app,
+    "replay",
+    examples=[
+        "postroom dead replay 01890a5d-ac96-774b-bcce-b302099a8057",
+        "postroom dead replay --scope billing",
+        "postroom dead replay --all",
+    ],
+)
+def replay(at: Entrance, ids: Ids = None, scope: OfScope = None, all_: All = False) -> None:
+    """Send dead letters back to the queues they came from, with a clean slate of attempts."""
+    _check_choice(ids, scope, all_)
+    with at.room() as room:
+        done = _each(room, room.replay, ids, scope)
+    at.out.show({"replayed": done}, _told(done, "is sent back", "are sent back"))
+
+
+@command(
+    app,
+    "discard",
+    examples=[
+        "postroom dead discard 01890a5d-ac96-774b-bcce-b302099a8057",
+        "postroom dead discard --scope billing --yes",
+    ],
+)
+def discard(
+    at: Entrance,
+    ids: Ids = None,
+    scope: OfScope = None,
+    all_: All = False,
+    yes: Annotated[bool, flag("Do not ask.", "--yes", "-y")] = False,
+) -> None:
+    """Give dead letters up for good. Asks first."""
+    _check_choice(ids, scope, all_)
+    if not yes:
+        if ids:
+            what = some(len(set(ids)), "dead letter")
+        else:
+            what = f'all dead letters of the scope "{scope}"' if scope else "all dead letters of all scopes"
+        _confirm(f"Discard {what} for good?")
+    with at.room() as room:
+        done = _each(room, room.discard, ids, scope)
+    at.out.show({"discarded": done}, _told(done, "is discarded", "are discarded"))
+
+
+def _confirm(question: str) -> None:
+    """Asked on stderr, so that the answer of the command stays alone on stdout."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        print(file=sys.stderr)
+    if answer.strip().lower() not in ("y", "yes"):
+        raise NotConfirmed
+
+
+def _check_choice(ids: list[str] | None, scope: str | None, all_: bool) -> None:
+    if [bool(ids), scope is not None, all_].count(True) != 1:
+        raise Unclear("Say which dead letters: their ids, or --scope NAME, or --all")
+
+
+def _each(
+    room: SyncRoom, verb: Callable[..., list[str]], ids: list[str] | None, scope: str | None
+) -> list[str]:
+    if ids:
+        return verb(*ids)
+    done: list[str] = []
+    for slug in [scope] if scope is not None else [each.slug for each in room.scopes()]:
+        while batch := verb(scope=slug, limit=AT_ONCE):
+            done += batch
+    return done
+
+
+def _told(done: list[str], one: str, many: str) -> str:
+    if not done:
+        return "There are no dead letters."
+    if len(done) == 1:
+        return f"{done[0]} {one}."
+    return f"{len(done):,} dead letters {many}."

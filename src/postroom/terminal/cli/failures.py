@@ -1,0 +1,117 @@
+"""What a person reads when something went wrong: one line, and an exit code for scripts."""
+
+import sys
+from typing import Any
+
+from postroom.errors import Conflict, Invalid, InvalidField, LedgerBroken, NotFound, PostroomError, StoreError
+from postroom.terminal.cli.output import clean, json_text
+
+INTERRUPTED = 130
+UNEXPECTED = 1
+
+# The kernel names its fields; on the command line they have other names.
+_OPTIONS = {
+    "visibility_timeout_s": "--lease",
+    "lease_s": "--lease",
+    "max_retries": "--max-retries",
+    "backoff_base_s": "--backoff-base",
+    "backoff_cap_s": "--backoff-cap",
+    "concurrency": "--concurrency",
+    "max_depth": "--max-depth",
+    "default_ttl_s": "--ttl",
+    "ttl_s": "--ttl",
+    "retention_s": "--retention",
+    "schema": "--schema",
+    "priority_score": "--score",
+    "message_type": "--type",
+    "content_type": "--content-type",
+    "idempotency_key": "--key",
+    "correlation_id": "--correlation-id",
+    "causation_id": "--causation-id",
+    "parent_id": "--parent-id",
+    "deadline": "--deadline",
+    "delay": "--delay",
+    "delay_s": "--delay",
+    "delay_until": "--delay-until",
+    "hop": "--hop",
+    "files": "--file",
+    "limit": "--limit",
+    "cursor": "--cursor",
+    "subscription": "--subscription",
+    "worker": "--worker",
+    "version": "--version",
+}
+
+
+class Unclear(Invalid):
+    """{problem}."""
+
+    code = "USAGE"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem=problem)
+
+
+class NotConfirmed(PostroomError):
+    """Nothing was discarded. Answer y to the question, or use --yes."""
+
+    code = "NOT_CONFIRMED"
+
+
+class NoStore(NotFound):
+    """There is no store at {path} yet. Create a queue first, or check --store and POSTROOM_STORE."""
+
+    code = "STORE_NOT_FOUND"
+
+
+class StoreUnreadable(StoreError):
+    """The store {path} cannot be read: {reason}. Check the permissions of the file and its folder."""
+
+    code = "STORE_UNREADABLE"
+
+
+class FileTaken(Conflict):
+    """The file {path} exists already. Choose another name, or replace it with --force."""
+
+    code = "FILE_EXISTS"
+
+
+class StoreDamaged(LedgerBroken):
+    """The store {path} is damaged: {problem}. Restore the newest backup."""
+
+    code = "STORE_CORRUPT"
+
+
+class StateDiffers(LedgerBroken):
+    """The store does not agree with its ledger: {problem}."""
+
+    code = "STATE_DIFFERS"
+
+
+class LedgerUnreadable(LedgerBroken):
+    """The ledger cannot be walked: {problem}."""
+
+
+class HeadMissing(LedgerBroken):
+    """No event of this ledger has the hash {hash}: {problem}."""
+
+    code = "HEAD_MISSING"
+
+
+def sentence(error: PostroomError) -> str:
+    if isinstance(error, InvalidField):
+        field, problem = error.data["field"], error.data["problem"]
+        name, dot, rest = field.partition(".")
+        if name == "labels":
+            return f"--label{dot and ' '}{rest}: {problem}."
+        return f"{_OPTIONS.get(field, field)}: {problem}."
+    return str(error)
+
+
+def report(code: str, message: str, *, as_json: bool, **more: Any) -> None:
+    message = clean(" ".join(message.split()))
+    if as_json:
+        line = json_text({"error": {"code": code, "message": message, **more}})
+    else:
+        line = f"error: {message}"
+    print(line, file=sys.stderr, flush=True)

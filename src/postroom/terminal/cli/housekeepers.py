@@ -1,0 +1,94 @@
+"""`postroom housekeepers`: who does what nobody asks for, and when it last did."""
+
+from typing import Annotated
+
+import typer
+
+from postroom.kernel.housekeeping.roster import ROSTER
+from postroom.terminal.cli import documents
+from postroom.terminal.cli.command import command
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.options import option
+from postroom.terminal.cli.output import Column, ago, some, span, table
+
+NAMES = [keeper.name for keeper in ROSTER]
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    command(
+        app,
+        "housekeepers",
+        panel=panel,
+        examples=[
+            "postroom housekeepers",
+            "postroom housekeepers --run message_archiver",
+            "postroom housekeepers --run all",
+        ],
+    )(housekeepers)
+
+
+def _names(incomplete: str) -> list[str]:
+    return [name for name in (*NAMES, "all") if name.startswith(incomplete)]
+
+
+def housekeepers(
+    at: Entrance,
+    run: Annotated[
+        str | None,
+        option("NAME", "Run this one now, or all.", "--run", autocompletion=_names),
+    ] = None,
+) -> None:
+    """List the housekeepers and their last runs, or run one now."""
+    if run is not None and run not in (*NAMES, "all"):
+        raise Unclear(f'There is no housekeeper "{run}"; there are {", ".join(NAMES)}, and all')
+    if run is not None:
+        _run(at, NAMES if run == "all" else [run])
+        return
+    now = at.clock.now()
+    with at.looking() as room:
+        found = room.housekeepers()
+    at.out.show(
+        [documents.housekeeper(keeper) for keeper in found],
+        table(
+            [
+                "housekeeper",
+                "every",
+                "last run",
+                "went",
+                Column("items", right=True),
+                Column("what it does", free=True),
+            ],
+            [
+                (
+                    keeper.name,
+                    span(keeper.every_s),
+                    ago(keeper.last_run_at, now) or "never",
+                    keeper.last_error if keeper.last_status == "failed" else keeper.last_status,
+                    keeper.total_items,
+                    keeper.work,
+                )
+                for keeper in found
+            ],
+        ),
+    )
+
+
+def _run(at: Entrance, names: list[str]) -> None:
+    with at.room() as room:
+        done = {name: room.housekeep(name) for name in names}
+        failed = {each.name: each for each in room.housekeepers() if each.last_status == "failed"}
+    at.out.show(
+        [
+            {"name": name, "items": items, "error": failed[name].last_error if name in failed else None}
+            for name, items in done.items()
+        ],
+        *(
+            f"{name} failed: {failed[name].last_error}"
+            if name in failed
+            else f"{name}: {some(items, 'item')}"
+            for name, items in done.items()
+        ),
+    )
+    if any(name in failed for name in names):
+        raise typer.Exit(1)

@@ -1,0 +1,196 @@
+"""`postroom ledger`: read the record of everything that happened, and prove that nobody changed it."""
+
+import contextlib
+import re
+import time
+from collections.abc import Iterator
+from typing import Annotated
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from postroom.clock import iso
+from postroom.errors import LedgerBroken, PostroomError, StoreCorrupt
+from postroom.kernel.ledger import Event
+from postroom.kernel.store import Reader
+from postroom.terminal.cli import documents
+from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.events import line
+from postroom.terminal.cli.failures import StoreDamaged, Unclear, sentence
+from postroom.terminal.cli.options import flag, option
+from postroom.terminal.cli.output import Output, facts
+from postroom.terminal.cli.readonly import ReadOnlyFile
+from postroom.terminal.cli.verify import Progress as Report
+from postroom.terminal.cli.verify import Verified, verify
+
+app = group("ledger", "The ledger: everything that ever happened, in order, chained by hashes.")
+
+POLL_S = 0.2
+AT_ONCE = 500
+BROKEN = LedgerBroken.exit_code
+
+
+@command(
+    app,
+    "verify",
+    examples=[
+        "postroom ledger verify",
+        "postroom ledger verify --head 4f1c…   (a head that you noted earlier)",
+        "postroom ledger verify --no-fold --store sqlite:///backups/monday.db",
+    ],
+)
+def check(
+    at: Entrance,
+    head: Annotated[
+        str | None,
+        option("HASH", "A head hash noted earlier, which must still be in the chain.", "--head"),
+    ] = None,
+    fold: Annotated[
+        bool, flag("Also check every message against the ledger. Default yes.", "--fold/--no-fold")
+    ] = True,
+) -> None:
+    """Walk the whole ledger and check every link; exit code 7 when it was tampered with.
+
+    Whoever rewrites the whole file can rewrite the chain too: note the head now and then in another place,
+    and give it here with --head. The file is only read, also while another process works with it.
+    """
+    noted = None if head is None else _hash(head)
+    try:
+        with at.file() as file, file.reader() as reader:
+            try:
+                file.check_pages()
+                with progress_bar(at.out) as progress:
+                    verified = verify(reader, noted=noted, fold=fold, progress=progress)
+            except LedgerBroken as broken:
+                _show_broken(at.out, broken, reader)
+                raise
+    except StoreCorrupt as error:
+        if at.out.as_json:
+            at.out.line({"ok": False, "code": error.code, "problem": sentence(error)})
+        # Damage is what was looked for, and found.
+        raise StoreDamaged(**error.data) from error
+    show_verified(at.out, verified, fold=fold)
+
+
+def _hash(text: str) -> str:
+    text = text.strip().lower()
+    if not re.fullmatch(r"[0-9a-f]{8,64}", text):
+        raise Unclear("--head is a hash as `postroom ledger head` prints it, at least its first 8 digits")
+    return text
+
+
+def _show_broken(out: Output, broken: LedgerBroken, reader: Reader) -> None:
+    event = None
+    if "seq" in broken.data:
+        with contextlib.suppress(PostroomError, AssertionError, TypeError, ValueError):
+            event = next(iter(reader.events(broken.data["seq"] - 1, 1)), None)
+    if out.as_json:
+        out.line(
+            {
+                "ok": False,
+                "code": broken.code,
+                "problem": sentence(broken),
+                "event": None if event is None else documents.event(event),
+            }
+        )
+    elif event is not None:
+        out.say(line(event))
+
+
+def show_verified(out: Output, verified: Verified, *, fold: bool) -> None:
+    head = verified.head
+    document = {
+        "ok": True,
+        "events": verified.events,
+        "first": verified.anchor.seq + 1,
+        "head": documents.head(head),
+        "messages": verified.messages,
+    }
+    text = f"The ledger is whole: {verified.events:,} events, each linked to the one before."
+    if verified.anchor.seq:
+        text += f" Events up to {verified.anchor.seq:,} were pruned."
+    if verified.messages is not None:
+        state = f"All {verified.messages:,} messages are as the ledger says."
+    elif fold:
+        state = "The messages were not checked against it, since its beginning was pruned."
+    else:
+        state = "The messages were not checked against it."
+    out.show(document, text, state, f"head {head.seq} {documents.hexed(head.hash)}")
+
+
+@contextlib.contextmanager
+def progress_bar(out: Output) -> Iterator[Report | None]:
+    """A bar on stderr for people; nothing for scripts."""
+    console = out.console(stderr=True)
+    if out.as_json or not console.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("verifying"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} events"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("")
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield report
+
+
+@command(app, "head", examples=["postroom ledger head", "postroom ledger head --json >> heads.jsonl"])
+def show_head(at: Entrance) -> None:
+    """Print the newest event's number and hash.
+
+    Note them in another place, and `ledger verify --head` can prove later that nothing was rewritten.
+    """
+    with at.file() as file, file.reader() as reader:
+        found = reader.head()
+    rows = [("events", found.seq), ("head", documents.hexed(found.hash))]
+    if found.time:
+        rows.append(("time", iso(found.time)))
+    at.out.show(documents.head(found), facts(rows))
+
+
+@command(
+    app,
+    "tail",
+    examples=[
+        "postroom ledger tail",
+        "postroom ledger tail -f",
+        "postroom ledger tail --since 0 --json > ledger.jsonl",
+    ],
+)
+def tail(
+    at: Entrance,
+    follow: Annotated[bool, flag("Go on as events come, until Ctrl-C.", "--follow", "-f")] = False,
+    since: Annotated[int | None, option("N", "All events after number N.", "--since", min=0)] = None,
+    lines: Annotated[int, option("N", "Else the last so many. Default 20.", "--lines", "-n", min=0)] = 20,
+) -> None:
+    """Print the newest events, one per line; with --json each as a JSON document on its own line."""
+    with at.file() as file:
+        if since is None:
+            with file.reader() as reader:
+                since = max(reader.head().seq - lines, 0)
+        for event in _events(file, since, follow=follow):
+            if at.out.as_json:
+                at.out.line(documents.event(event))
+            else:
+                at.out.say(line(event))
+
+
+def _events(file: ReadOnlyFile, after: int, *, follow: bool) -> Iterator[Event]:
+    while True:
+        seen = file.version()
+        with file.reader() as reader:
+            events = reader.events(after, AT_ONCE)
+        yield from events
+        if events:
+            after = events[-1].seq
+        elif not follow:
+            return
+        else:
+            while file.version() == seen:
+                time.sleep(POLL_S)

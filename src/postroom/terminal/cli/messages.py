@@ -1,0 +1,284 @@
+"""Looking at messages: `peek`, `list`, `show`; and `cancel`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from postroom.clock import SECOND, iso
+from postroom.errors import InvalidField, NotFound
+from postroom.kernel import commands as c
+from postroom.kernel.model import ConsumerMode, Message
+from postroom.kernel.states import State
+from postroom.room import SyncRoom
+from postroom.terminal.cli import documents
+from postroom.terminal.cli.command import Gathered, command
+from postroom.terminal.cli.completion import queues as complete_queues
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.events import what
+from postroom.terminal.cli.history import of_message
+from postroom.terminal.cli.options import (
+    CursorOption,
+    LimitOption,
+    MessageId,
+    QueuePath,
+    argument,
+    choice,
+    flag,
+    option,
+)
+from postroom.terminal.cli.output import Column, age, facts, json_text, short, table
+from postroom.terminal.cli.why import why
+
+COLUMNS = [
+    Column("id", whole=True),
+    "queue",
+    "state",
+    "priority",
+    Column("tries", right=True),
+    Column("age", right=True),
+    Column("body", free=True),
+]
+
+
+_PANEL = "Only messages"
+
+
+def _only(kind: str, about: str, name: str) -> Any:
+    return option(kind, about, name, panel=_PANEL)
+
+
+FILTERS = Gathered(
+    "wanted",
+    {
+        "scope": Annotated[str | None, _only("NAME", "of this scope", "--scope")],
+        "state": Annotated[
+            list[State] | None, choice(State, "in this state, or several", "--state", panel=_PANEL)
+        ],
+        "message_type": Annotated[str | None, _only("NAME", "of this type", "--type")],
+        "labels": Annotated[
+            list[str] | None, _only("NAME=TEXT", "with this label; name:=5 for JSON", "--label")
+        ],
+        "correlation_id": Annotated[str | None, _only("ID", "of this conversation", "--correlation-id")],
+        "causation_id": Annotated[str | None, _only("ID", "caused by this one", "--causation-id")],
+        "parent_id": Annotated[str | None, _only("ID", "that are parts of this one", "--parent-id")],
+        "agent": Annotated[str | None, _only("NAME", "for this agent", "--agent")],
+        "channel": Annotated[str | None, _only("NAME", "that came through this channel", "--channel")],
+        "sender_id": Annotated[str | None, _only("ID", "of this sender", "--sender-id")],
+        "subscription": Annotated[
+            str | None, _only("NAME", "that are deliveries to this subscriber", "--subscription")
+        ],
+        "created_after": Annotated[
+            str | None, _only("TIME", "published since; a time, or 2h for two hours ago", "--since")
+        ],
+        "created_before": Annotated[str | None, _only("TIME", "published until", "--until")],
+    },
+)
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    command(app, "peek", panel=panel, examples=["postroom peek jobs", "postroom peek jobs --limit 3 --json"])(
+        peek
+    )
+    command(
+        app,
+        "list",
+        gather=FILTERS,
+        panel=panel,
+        examples=[
+            "postroom list",
+            "postroom list jobs --state pending --state delayed",
+            "postroom list --label customer=ada --since 2h --newest",
+            "postroom list --limit 20 --cursor 1234",
+        ],
+    )(list_messages)
+    command(
+        app,
+        "show",
+        panel=panel,
+        examples=["postroom show 01890a5d-ac96-774b-bcce-b302099a8057", "postroom show 01890a5d-… --json"],
+    )(show)
+    command(
+        app,
+        "cancel",
+        panel=panel,
+        examples=["postroom cancel 01890a5d-…", "postroom cancel 01890a5d-… --reason 'ordered twice'"],
+    )(cancel)
+
+
+def row(message: Message, now: int) -> tuple[Any, ...]:
+    return (
+        message.id,
+        f"{message.path} → {message.subscription}" if message.subscription else message.path,
+        message.state,
+        message.priority_tier,
+        message.attempts,
+        age(message.created_at, now),
+        short(message.body),
+    )
+
+
+def peek(
+    at: Entrance,
+    queue: QueuePath,
+    limit: Annotated[int, option("N", "At most so many. Default 10.", "--limit", min=1)] = 10,
+    subscription: Annotated[
+        str | None, option("NAME", "Of a broadcast queue: for which subscriber.", "--subscription")
+    ] = None,
+) -> None:
+    """Show what would be claimed next, without claiming it."""
+    with at.looking(at_messages=True) as room:
+        if subscription is None and room.queue(queue).settings.consumer_mode is ConsumerMode.BROADCAST:
+            raise InvalidField("subscription", f"is needed: {queue} is a broadcast queue")
+        found = room.peek(queue, limit, subscription=subscription)
+        counts = room.counts(queue, subscription=subscription)
+    if at.out.as_json:
+        at.out.line([documents.message(message) for message in found])
+    elif found:
+        at.out.say(table(COLUMNS, [row(message, at.clock.now()) for message in found]))
+        if counts.pending > len(found):
+            at.out.say(f"… and {counts.pending - len(found):,} more.", style="dim")
+    else:
+        later = f" {counts.delayed:,} are delayed." if counts.delayed else ""
+        at.out.say(f"Nothing waits to be claimed.{later}")
+
+
+def list_messages(
+    at: Entrance,
+    wanted: dict[str, Any],
+    queue: Annotated[
+        str | None,
+        argument("QUEUE", "Only of this queue.", autocompletion=complete_queues),
+    ] = None,
+    deliveries: Annotated[bool, flag("Also what subscribers of broadcasts got.", "--deliveries")] = False,
+    newest: Annotated[bool, flag("Newest first.", "--newest")] = False,
+    limit: LimitOption = 50,
+    cursor: CursorOption = None,
+) -> None:
+    """List messages, live and archived, in the order they came."""
+    now = at.clock.now()
+    for name in ("created_after", "created_before"):
+        if name in wanted:
+            wanted[name] = wanted[name].before(now)
+    if "labels" in wanted:
+        wanted["labels"] = dict(wanted["labels"])
+    with at.looking(at_messages=True) as room:
+        page = room.messages(
+            cursor=cursor, limit=limit, queue=queue, deliveries=deliveries, newest_first=newest, **wanted
+        )
+    at.out.show(
+        {
+            "messages": [documents.message(message) for message in page.messages],
+            "next_cursor": page.next_cursor,
+        },
+        table(COLUMNS, [row(message, now) for message in page.messages]) if page.messages else "No messages.",
+    )
+    if page.next_cursor is not None and not at.out.as_json:
+        at.out.say(f"There are more: add --cursor {page.next_cursor}", style="dim")
+
+
+def show(at: Entrance, message_id: MessageId) -> None:
+    """Show a message, why it is where it is, and everything that happened to it."""
+    with at.looking(at_messages=True) as room:
+        message = room.get(message_id)
+        history = of_message(room, message)
+        deliveries = _deliveries(room, message)
+        reason = why(room, message, history, deliveries, at.clock.now())
+    if at.out.as_json:
+        document = documents.message(message)
+        document["why"] = reason
+        document["events"] = [documents.event(event) for event in history]
+        if deliveries:
+            document["deliveries"] = [documents.message(each) for each in deliveries]
+        at.out.line(document)
+        return
+    at.out.say(facts(_facts(message)))
+    at.out.say("")
+    at.out.say(reason)
+    at.out.say("")
+    at.out.say(
+        table(
+            [Column("event", right=True), "after", Column("what happened", free=True), "by"],
+            [(each.seq, _after(each.time, message), what(each), each.actor) for each in history],
+        )
+    )
+    if deliveries:
+        at.out.say("")
+        at.out.say(
+            table(
+                [Column("delivery", whole=True), "subscriber", "state", Column("attempts", right=True)],
+                [(each.id, each.subscription, each.state, each.attempts) for each in deliveries],
+            )
+        )
+
+
+def _deliveries(room: SyncRoom, message: Message) -> list[Message]:
+    if message.subscription is not None:
+        return []
+    try:
+        queue = room.queue(message.path)
+    except NotFound:
+        return []  # it was deleted, and this message is archived
+    if queue.settings.consumer_mode is not ConsumerMode.BROADCAST:
+        return []
+    return room.messages(parent_id=message.id, deliveries=True, limit=1000).messages
+
+
+def _after(time: int, message: Message) -> str:
+    return f"{(time - message.created_at) / SECOND:+,.3f} s"
+
+
+def _facts(m: Message) -> list[tuple[str, Any]]:
+    def time(moment: int | None) -> str | None:
+        return None if moment is None else iso(moment)
+
+    body = m.body
+    if isinstance(body, bytes):
+        body = f"({len(body)} bytes of {m.content_type}; see them with --json)"
+    elif not isinstance(body, str):
+        body = json_text(body)
+    return [
+        ("message", m.id),
+        ("queue", m.path + (f", delivery to {m.subscription}" if m.subscription else "")),
+        ("came from", m.origin_queue),
+        ("state", f"{m.state}, archived" if m.archived else m.state),
+        ("type", m.message_type),
+        ("priority", f"{m.priority_tier}, score {m.priority_score}"),
+        ("attempts", m.attempts),
+        ("published", iso(m.created_at) + (f" by {m.source_id}" if m.source_id else "")),
+        ("ended", time(m.finished_at)),
+        ("expires", time(m.expires_at)),
+        ("back at", time(m.visible_at)),
+        ("claimed by", m.claimed_by),
+        ("lease ends", time(m.claim_expires_at)),
+        ("key", m.idempotency_key),
+        ("conversation", m.correlation_id if m.correlation_id != m.id else None),
+        ("caused by", m.causation_id),
+        ("part of", m.parent_id),
+        ("channel", m.channel),
+        ("sender", m.sender or m.sender_id),
+        ("agent", m.agent),
+        ("from agent", m.from_agent),
+        ("labels", json_text(m.labels) if m.labels else None),
+        ("files", json_text(m.files) if m.files else None),
+        ("metadata", json_text(m.metadata) if m.metadata else None),
+        ("last failure", m.failure_reason),
+        ("result", None if m.result is None else json_text(m.result)),
+        ("body", body),
+    ]
+
+
+def cancel(
+    at: Entrance,
+    message_ids: Annotated[list[str], argument("ID", "The messages' ids; all of them, or none.")],
+    reason: Annotated[str, option("TEXT", "Why, for whoever looks later.", "--reason")] = "cancelled",
+) -> None:
+    """End open messages for good. Whoever holds a claim learns of it when it next uses it."""
+    with at.room() as room:
+        with room.unit() as unit:
+            for message_id in dict.fromkeys(message_ids):
+                unit.add(c.Cancel(message_id=message_id, reason=reason, actor=room.actor))
+        ended = [room.get(message_id) for message_id in dict.fromkeys(message_ids)]
+    at.out.show(
+        [documents.message(message) for message in ended],
+        *(f"{message.id} is {message.state}." for message in ended),
+    )

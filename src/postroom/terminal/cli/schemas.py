@@ -1,0 +1,79 @@
+"""`postroom schema`: JSON Schemas that bodies must match."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from postroom.terminal.cli import documents
+from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.completion import scopes as complete_scopes
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.options import argument, option
+from postroom.terminal.cli.output import Column, ago, table
+from postroom.terminal.cli.values import json_object
+
+app = group("schema", "Schemas: what the bodies of a queue must look like.")
+
+Scope = Annotated[str, option("NAME", "The scope it belongs to.", "--scope", autocompletion=complete_scopes)]
+
+
+@command(
+    app,
+    "add",
+    examples=[
+        "postroom schema add order order.schema.json",
+        "postroom schema add order - --scope billing < order.schema.json",
+        "postroom queue set billing/orders --schema order",
+    ],
+)
+def add(
+    at: Entrance,
+    name: Annotated[str, argument("NAME", "The schema's name.")],
+    file: Annotated[str, argument("FILE", "A JSON Schema (2020-12); - reads it from stdin.")],
+    scope: Scope = "default",
+    version: Annotated[int | None, option("N", "Its version. Default the next one.", "--version")] = None,
+) -> None:
+    """Register a schema. A version, once there, never changes; a queue uses it with --schema."""
+    document = _read(file)
+    with at.room(make=True) as room:
+        made = room.register_schema(scope, name, document, version=version)
+    at.out.show(
+        documents.schema(made),
+        f'The schema "{made.name}" is registered in the scope "{made.scope}" as version {made.version}.',
+    )
+
+
+def _read(file: str) -> dict[str, Any]:
+    name = "The standard input" if file == "-" else file
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return json_object(data.decode())
+    except OSError as error:
+        raise Unclear(f"{name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Unclear(f"{name} is not UTF-8 text") from None
+    except typer.BadParameter as error:
+        raise Unclear(f"{name} {error.message.removesuffix('.')}") from None
+
+
+@command(app, "list", examples=["postroom schema list", "postroom schema list --scope billing --json"])
+def list_schemas(at: Entrance, scope: Scope = "default") -> None:
+    """List the schemas of a scope; --json also gives their documents."""
+    now = at.clock.now()
+    with at.looking() as room:
+        found = room.schemas(scope)
+    at.out.show(
+        [documents.schema(schema) for schema in found],
+        table(
+            ["schema", Column("version", right=True), "registered", Column("title", free=True)],
+            [
+                (schema.name, schema.version, ago(schema.created_at, now), schema.document.get("title"))
+                for schema in found
+            ],
+        )
+        if found
+        else f'The scope "{scope}" has no schemas.',
+    )

@@ -1,0 +1,125 @@
+"""Walking the whole ledger: every link of the chain, and whether the store is what its ledger says.
+
+It trusts nothing it reads: whatever a tampered file holds, the answer is a finding, never a crash.
+"""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from postroom.errors import LedgerBroken
+from postroom.kernel import ledger
+from postroom.kernel.ledger import Event, Folded, Head
+from postroom.kernel.states import TERMINAL
+from postroom.kernel.store import Reader
+from postroom.terminal.cli.documents import hexed
+from postroom.terminal.cli.failures import HeadMissing, LedgerUnreadable, StateDiffers
+
+AT_ONCE = 2000
+Progress = Callable[[int, int], None]
+"""Called with how many events were walked, and how many there are."""
+
+_ODD = (
+    AssertionError,
+    AttributeError,
+    KeyError,
+    OverflowError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+)
+
+
+class Verified(msgspec.Struct, frozen=True):
+    events: int
+    anchor: Head
+    head: Head
+    messages: int | None
+    """How many messages agree with the ledger; None when that was not asked for, or cannot be known."""
+
+
+def verify(
+    reader: Reader, *, noted: str | None = None, fold: bool = True, progress: Progress | None = None
+) -> Verified:
+    """Raise `LedgerBroken` at the first thing that does not fit."""
+    head, anchor = _ends(reader)
+    fold = fold and anchor.seq == 0
+    told: dict[str, Folded] = {}
+    pruned = False
+    found = noted is None or hexed(anchor.hash).startswith(noted)
+    for event in _chain(reader, anchor, head, progress):
+        found = found or hexed(event.hash).startswith(noted or "")
+        pruned = pruned or event.type == "archive.pruned"
+        if fold:
+            _follow(event, told)
+    if not found:
+        problem = "it belongs to another store, or this ledger was rewritten"
+        if anchor.seq:
+            problem += f", or it lies before event {anchor.seq + 1}, where the kept part begins"
+        raise HeadMissing(hash=noted, problem=problem)
+    if fold:
+        _compare(told, reader, pruned=pruned)
+    return Verified(head.seq - anchor.seq, anchor, head, len(told) if fold else None)
+
+
+def _ends(reader: Reader) -> tuple[Head, Head]:
+    try:
+        head, anchor = reader.head(), reader.anchor()
+        if not (isinstance(head.seq, int) and isinstance(head.hash, bytes)):
+            raise TypeError("head")
+        if not (isinstance(anchor.seq, int) and isinstance(anchor.hash, bytes)):
+            raise TypeError("anchor")
+    except _ODD:
+        raise LedgerUnreadable(problem="the note of where it begins and ends is damaged") from None
+    return head, anchor
+
+
+def _chain(reader: Reader, anchor: Head, head: Head, progress: Progress | None) -> Iterator[Event]:
+    at = anchor
+    while True:
+        try:
+            events = reader.events(at.seq, AT_ONCE)
+        except _ODD:
+            raise LedgerBroken(seq=at.seq + 1, problem="it cannot be read") from None
+        for event in events:
+            after = Head(event.seq, event.hash)
+            try:
+                ledger.verify([event], at, after)
+            except _ODD:
+                raise LedgerBroken(seq=event.seq, problem="its content is not what it must be") from None
+            yield event
+            at = after
+        if progress is not None:
+            progress(at.seq - anchor.seq, max(head.seq - anchor.seq, 0))
+        if len(events) < AT_ONCE:
+            break
+    ledger.verify([], at, head)
+
+
+def _follow(event: Event, told: dict[str, Folded]) -> None:
+    try:
+        ledger.fold([event], told)
+    except _ODD as error:
+        raise LedgerBroken(seq=event.seq, problem=f"it makes no sense ({error})") from None
+
+
+def _compare(told: dict[str, Folded], reader: Reader, *, pruned: bool) -> None:
+    try:
+        kept = reader.folded()
+    except _ODD as error:
+        raise StateDiffers(problem=f"a message cannot be read ({error})") from None
+    for message_id, stored in kept.items():
+        written = told.get(message_id)
+        if written is None:
+            raise StateDiffers(problem=f"the ledger knows nothing of message {message_id}")
+        if written != stored:
+            raise StateDiffers(
+                problem=f"message {message_id} is {_said(stored)}, but by the ledger it is {_said(written)}",
+            )
+    for message_id, written in told.items():
+        if message_id not in kept and not (pruned and written.state in TERMINAL):
+            raise StateDiffers(problem=f"message {message_id} is gone; it was {_said(written)}")
+
+
+def _said(folded: Folded) -> str:
+    return f"{folded.state} in {folded.place} with {folded.attempts} attempts"

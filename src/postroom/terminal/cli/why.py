@@ -1,0 +1,93 @@
+"""Why a message is where it is, in a sentence or two that say what to do next."""
+
+from collections.abc import Sequence
+
+from postroom.clock import SECOND
+from postroom.kernel.ledger import Event
+from postroom.kernel.model import Message, PlaceState, Queue
+from postroom.kernel.states import OPEN, Change, State
+from postroom.room import SyncRoom
+from postroom.terminal.cli.output import ago, clean, span
+
+
+def why(
+    room: SyncRoom, message: Message, history: Sequence[Event], deliveries: Sequence[Message], now: int
+) -> str:
+    if deliveries and message.state in OPEN:
+        waiting = sum(each.state in OPEN for each in deliveries)
+        return f"It is a broadcast; {waiting} of its {len(deliveries)} deliveries have not ended yet."
+    if message.state is State.PENDING:
+        text = _pending(room, message, now)
+    elif message.state is State.DELAYED:
+        text = _delayed(message, history, now)
+    elif message.state is State.CLAIMED:
+        text = _claimed(message, now)
+    else:
+        text = _ended(message, now)
+    return clean(text)
+
+
+def _pending(room: SyncRoom, message: Message, now: int) -> str:
+    queue = room.queue(message.path)
+    shut = _shut(room, queue)
+    if shut:
+        return shut
+    text = f"It waits to be claimed, for {span((now - message.updated_at) / SECOND)} now."
+    if message.failure_reason is not None and message.attempts:
+        text += (
+            f" Attempt {message.attempts} of {queue.settings.max_retries} failed: {message.failure_reason}."
+        )
+    limit = queue.settings.concurrency
+    if limit is not None and message.subscription is None and room.counts(queue.path).claimed >= limit:
+        text += f" The queue allows {limit} claims at once, and all are taken."
+    return text
+
+
+def _shut(room: SyncRoom, queue: Queue) -> str | None:
+    closed = (PlaceState.PAUSED, PlaceState.ARCHIVED)
+    scope = room.scope(queue.scope)
+    for kind, name, state in (("scope", scope.slug, scope.state), ("queue", queue.path, queue.state)):
+        if state in closed:
+            verb = "resume" if state is PlaceState.PAUSED else "unarchive"
+            return (
+                f'It waits, but the {kind} "{name}" is {state} and hands nothing out. '
+                f"Open it: postroom {kind} {verb} {name}"
+            )
+    return None
+
+
+def _delayed(message: Message, history: Sequence[Event], now: int) -> str:
+    last = history[-1].type if history else None
+    if last == Change.FAILED:
+        text = f"Attempt {message.attempts} failed: {message.failure_reason}."
+    elif last == Change.SNOOZED:
+        text = f"It was snoozed: {message.failure_reason}." if message.failure_reason else "It was snoozed."
+    else:
+        text = "It was published to be worked on later."
+    if message.visible_at is not None and message.visible_at <= now:
+        return f"{text} Its time has come; the next claim can take it."
+    return f"{text} It can be claimed {ago(message.visible_at, now)}."
+
+
+def _claimed(message: Message, now: int) -> str:
+    text = f"{message.claimed_by} claimed it {ago(message.claimed_at, now)}"
+    if message.claim_expires_at is not None and message.claim_expires_at <= now:
+        ended = ago(message.claim_expires_at, now)
+        return f"{text}; the lease ran out {ended}, so the next claim gives it back."
+    return f"{text}; the lease ends {ago(message.claim_expires_at, now)}."
+
+
+def _ended(message: Message, now: int) -> str:
+    took = span(((message.finished_at or message.updated_at) - message.created_at) / SECOND)
+    if message.state is State.COMPLETED:
+        if not message.attempts:
+            return f"It was completed {took} after it was published."
+        return f"It was completed on attempt {message.attempts}, {took} after it was published."
+    if message.state is State.DEAD:
+        after = f" after {message.attempts} attempts" if message.attempts else ""
+        tail = "" if message.archived else f" Send it back: postroom dead replay {message.id}"
+        return f"It is a dead letter{after}: {message.failure_reason}.{tail}"
+    if message.state is State.EXPIRED:
+        return f"Its time ran out {took} after it was published, before anybody completed it."
+    reason = f": {message.failure_reason}" if message.failure_reason else ""
+    return f"It was cancelled {ago(message.finished_at, now)}{reason}."

@@ -1,0 +1,320 @@
+"""Existing settings load as they are, ours have sensible values, and mistakes are told with their fix."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postroom.errors import InvalidField
+from postroom.settings import (
+    InvalidSettings,
+    Settings,
+    check_id,
+    check_new_id,
+    concerns,
+    home_folder,
+    is_id,
+    parse,
+    with_environment,
+)
+
+# As its program answers it, with one more unknown field on each level.
+EXISTING: dict[str, Any] = {
+    "workspace": {"path": "/home/u/ws", "name": "ws", "colour": "red"},
+    "channels": {
+        "enabled": ["telegram"],
+        "telegram": {"bot_token": "12:ab"},
+        "discord": {},
+        "whatsapp": {},
+        "defaults": {"4711": "coder"},
+        "matrix": {"room": "!x"},
+    },
+    "models": {"provider": "anthropic", "anthropic": {"model": "sonnet", "api_key": "sk-1"}, "openai": None},
+    "agents": {
+        "tinyagi": {
+            "name": "TinyAGI",
+            "provider": "anthropic",
+            "model": "sonnet",
+            "working_directory": "/home/u/ws/t",
+        },
+        "lead": {
+            "name": "Lead",
+            "provider": "anthropic",
+            "model": "opus",
+            "heartbeat": {"enabled": False, "interval": 900},
+        },
+        "cust": {
+            "name": "Cust",
+            "provider": "custom:loc",
+            "model": "m2",
+            "system_prompt": None,
+            "mood": "good",
+        },
+    },
+    "monitoring": {"heartbeat_interval": 7200},
+    "custom_providers": {
+        "loc": {
+            "name": "Local",
+            "harness": "claude",
+            "base_url": "http://127.0.0.1:9",
+            "api_key": "k",
+            "model": "m1",
+        }
+    },
+    "teams": {"dev": {"name": "Dev Team", "agents": ["lead", "coder"], "leader_agent": "lead"}},
+    "someone_elses": {"kept": True},
+}
+
+
+def problems(document: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(InvalidSettings) as error:
+        parse(document)
+    assert "sk-secret" not in str(error.value) + repr(error.value)
+    assert error.value.__cause__ is None
+    assert error.value.__suppress_context__
+    return dict(error.value.data["details"])
+
+
+def test_an_existing_file_loads() -> None:
+    loaded = parse(EXISTING)
+    assert loaded.agents["lead"].heartbeat.interval == 900
+    assert loaded.teams["dev"].agents == ("lead", "coder")
+    assert loaded.custom_providers["loc"].harness == "claude"
+    assert loaded.channels.defaults == {"4711": "coder"}
+    assert loaded.monitoring.heartbeat_interval == 7200
+
+
+def test_an_empty_file_gives_a_room_with_one_agent_and_sensible_values() -> None:
+    empty = parse({})
+    assert empty == Settings()
+    agent = empty.present_agents()["tinyagi"]
+    assert (agent.name, agent.provider, agent.model) == ("TinyAGI Agent", "anthropic", "sonnet")
+    assert (empty.api.host, empty.api.port, empty.api.auth, empty.api.origins) == (
+        "127.0.0.1",
+        3777,
+        "token",
+        (),
+    )
+    assert (empty.sessions.scope, empty.replies.mode, empty.replies.detail) == ("agent", "each", "quiet")
+    assert empty.monitoring.heartbeat_interval == 3600
+
+
+def test_every_bound_has_a_default() -> None:
+    empty = parse({})
+    bounds = {**empty.guards.model_dump(), **empty.limits.model_dump(), **empty.budgets.model_dump()}
+    assert {name for name, value in bounds.items() if value is None} == {"turn_usd"}
+    assert all(value > 0 for value in bounds.values() if value is not None)
+
+
+@pytest.mark.parametrize(
+    ("models", "chosen"),
+    [
+        ({}, ("anthropic", "sonnet")),
+        ({"openai": {}, "anthropic": {}}, ("openai", "gpt-5.3-codex")),
+        ({"opencode": {"model": "x"}, "anthropic": {}}, ("opencode", "x")),
+        ({"provider": "anthropic", "openai": {}, "anthropic": {"model": "opus"}}, ("anthropic", "opus")),
+        ({"provider": "script"}, ("script", "")),
+    ],
+)
+def test_the_provider_is_inferred_where_it_is_not_named(
+    models: dict[str, Any], chosen: tuple[str, str]
+) -> None:
+    assert parse({"models": models}).models.chosen() == chosen
+
+
+def test_our_own_fields_are_read() -> None:
+    document = {
+        "sessions": {"scope": "thread"},
+        "replies": {"mode": "combined", "detail": "verbose"},
+        "budgets": {"daily_usd": None, "conversation_usd": 0},
+        "api": {"auth": "loopback", "origins": ["HTTP://Localhost:3000/"], "token": "env:T"},
+        "schedules": {"zone": "Europe/Berlin"},
+        "agents": {
+            "coder": {
+                "session": "sender",
+                "fallbacks": [{"provider": "openai", "model": "gpt"}],
+                "budget": {"daily_usd": 3},
+            },
+            "writer": {},
+        },
+    }
+    loaded = parse(document)
+    assert (loaded.session_scope("coder"), loaded.session_scope("writer")) == ("sender", "thread")
+    assert loaded.agents["coder"].fallbacks[0].model == "gpt"
+    assert loaded.api.origins == ("http://localhost:3000",)
+    assert (loaded.budgets.daily_usd, loaded.budgets.conversation_usd) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("document", "field", "problem"),
+    [
+        ({"api": {"auth": "none"}}, "api.auth", "must be 'token' or 'loopback'"),
+        ({"api": {"port": 70000}}, "api.port", "must be 65535 or less"),
+        ({"api": {"origins": ["*"]}}, "api.origins.0", '"*" would let every web page in'),
+        ({"api": {"origins": ["http://x/path"]}}, "api.origins.0", "must be an origin like"),
+        ({"sessions": {"scope": "chat"}}, "sessions.scope", "must be 'agent', 'sender' or 'thread'"),
+        ({"agents": []}, "agents", "must be an object in {braces}"),
+        ({"agents": {"a": "x"}}, "agents.a", "must be an object in {braces}"),
+        ({"agents": {"a": {"name": 5}}}, "agents.a.name", 'must be a text in "quotes"'),
+        ({"agents": {"..": {}}}, "agents", '".." is no id'),
+        ({"agents": {"a/b": {}}}, "agents", '"a-b" would be one'),
+        ({"agents": {"Fix It": {}}}, "agents", '"fix-it" would be one'),
+        ({"teams": {"": {}}}, "teams", '"" is no id'),
+        ({"agents": {"A": {}, "a": {}}}, "agents", "is there twice"),
+        (
+            {"agents": {"a": {"working_directory": "../out"}}},
+            "agents.a.working_directory",
+            "leads out of the workspace",
+        ),
+        ({"agents": {"a": {"fallbacks": [{}]}}}, "agents.a.fallbacks.0.provider", "is missing; add it"),
+        (
+            {"custom_providers": {"x": {"harness": "z"}}},
+            "custom_providers.x.harness",
+            "must be 'claude' or 'codex'",
+        ),
+        ({"monitoring": {"heartbeat_interval": -1}}, "monitoring.heartbeat_interval", "must be 0 or more"),
+        (
+            {"monitoring": {"heartbeat_interval": "often"}},
+            "monitoring.heartbeat_interval",
+            "must be a number",
+        ),
+        ({"schedules": {"zone": "Mars/Base"}}, "schedules.zone", "like Europe/Berlin"),
+        ({"schedules": {"zone": "../../etc"}}, "schedules.zone", "like Europe/Berlin"),
+        ({"guards": {"hops": 0}}, "guards.hops", "must be 1 or more"),
+        ({"guards": {"turn_timeout_s": 0}}, "guards.turn_timeout_s", "must be more than 0"),
+        ({"budgets": {"daily_usd": float("inf")}}, "budgets.daily_usd", "not infinite"),
+        (
+            {"channels": {"telegram": {"bot_token": ["sk-secret"]}}},
+            "channels.telegram.bot_token",
+            "must be a text",
+        ),
+        ({"models": {"openai": {"api_key": 5}, "x": "sk-secret"}}, "models.openai.api_key", "must be a text"),
+    ],
+)
+def test_a_mistake_is_told_by_its_field_and_its_fix(
+    document: dict[str, Any], field: str, problem: str
+) -> None:
+    found = problems(document)
+    assert list(found) == [field]
+    assert problem in found[field]
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    assert list(problems({"api": {"auth": 1}, "guards": {"hops": "x"}, "agents": 5})) == [
+        "agents",
+        "guards.hops",
+        "api.auth",
+    ]
+
+
+def test_ids_in_capitals_can_be_addressed_and_keep_their_folder() -> None:
+    loaded = parse({"workspace": {"path": "/w"}, "agents": {"Coder": {}, "Bob": {"working_directory": "/b"}}})
+    assert loaded.agent_directory("coder") == Path("/w/Coder")
+    assert loaded.agent_directory("bob") == Path("/b")
+
+
+def test_an_agent_has_one_folder() -> None:
+    home = Path("/home/u")
+    loaded = parse({"agents": {"a": {"working_directory": "~/x"}, "b": {"working_directory": "b2"}, "c": {}}})
+    assert loaded.agent_directory("a", home) == Path("/home/u/x")
+    assert loaded.agent_directory("b", home) == Path("/home/u/postroom-workspace/b2")
+    assert loaded.agent_directory("c", home) == Path("/home/u/postroom-workspace/c")
+    assert parse({"workspace": {"path": "$HOME/w"}}).agent_directory("new", home) == Path("/home/u/w/new")
+    with pytest.raises(InvalidField):
+        loaded.agent_directory("..", home)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=70))
+def test_an_id_is_a_single_harmless_word(text: str) -> None:
+    if is_id(text):
+        assert check_id("agent", text) == text
+        assert Path("/w", text).parent == Path("/w")
+        assert text == text.lower().strip()
+    else:
+        with pytest.raises(InvalidField):
+            check_id("agent", text)
+
+
+@pytest.mark.parametrize("bad", ["", ".", "..", "-a", "_a", "A", "a b", "a/b", "a\n", "ä", "a" * 64, None, 5])
+def test_what_is_no_id_is_refused(bad: object) -> None:
+    assert not is_id(bad)
+    with pytest.raises(InvalidField, match="is no id"):
+        check_id("agent", bad)
+
+
+def test_new_ids_are_neither_reserved_nor_taken() -> None:
+    assert check_new_id("agent", "a" * 63, taken={"b"}) == "a" * 63
+    for reserved in ("default", "user", "system"):
+        with pytest.raises(InvalidField, match="choose another id"):
+            check_new_id("agent", reserved)
+    with pytest.raises(InvalidField, match="in use already"):
+        check_new_id("team", "coder", taken={"coder": 1})
+
+
+def test_an_agent_called_default_in_an_old_file_is_the_default_agent() -> None:
+    loaded = parse({"agents": {"other": {}, "default": {}}})
+    assert loaded.default_agent_id() == "default"
+    assert any("agents.default" in concern for concern in concerns(loaded))
+
+
+def test_what_will_not_work_is_a_concern_and_no_error() -> None:
+    loaded = parse(
+        {
+            "default_agent": "boss",
+            "agents": {
+                "a": {"provider": "custom:x"},
+                "b": {"provider": "magic"},
+                "t": {"provider": "openai"},
+            },
+            "teams": {"t": {"agents": ["a", "ghost"], "leader_agent": "b"}, "u": {"leader_agent": "nobody"}},
+            "channels": {"defaults": {"1": "gone", "2": "T"}},
+        }
+    )
+    fields = [concern.partition(":")[0] for concern in concerns(loaded)]
+    assert fields == [
+        *("agents.a.provider", "agents.b.provider", "agents.t"),
+        *("teams.t.agents", "teams.t.leader_agent", "teams.u.leader_agent"),
+        *("default_agent", "channels.defaults.1"),
+    ]
+    assert concerns(parse({})) == []
+
+
+def test_the_environment_is_heard_before_the_file() -> None:
+    said = {
+        "POSTROOM_HOST": "0.0.0.0",
+        "POSTROOM_API_PORT": "4000",
+        "POSTROOM_TOKEN": "t",
+        "POSTROOM_STORE": "postgresql://u:pw@h/db",
+        "TELEGRAM_BOT_TOKEN": "tg",
+    }
+    heard = with_environment(parse(EXISTING), said)
+    assert (heard.api.host, heard.api.port) == ("0.0.0.0", 4000)
+    assert heard.api.token
+    assert heard.api.token.reveal() == "t"
+    assert heard.store.url
+    assert heard.channels.telegram.bot_token
+    assert heard.channels.telegram.bot_token.reveal() == "tg"
+    assert heard.channels.defaults == {"4711": "coder"}
+    assert "pw" not in repr(heard)
+    assert with_environment(parse(EXISTING), {}) == parse(EXISTING)
+    for port in ("x", "-1", "70000", "٣"):
+        with pytest.raises(InvalidField, match="POSTROOM_API_PORT"):
+            with_environment(parse({}), {"POSTROOM_API_PORT": port})
+
+
+def test_the_home_of_the_room_can_be_named() -> None:
+    assert home_folder({"POSTROOM_HOME": "/srv/room"}) == Path("/srv/room")
+    assert home_folder({}) == Path.home() / ".postroom"
+
+
+def test_every_field_is_in_the_reference() -> None:
+    text = (Path(__file__).parents[2] / "docs/reference/settings.md").read_text()
+
+    def names(schema: dict[str, Any], defs: dict[str, Any]) -> set[str]:
+        return {name for part in (schema, *defs.values()) for name in part.get("properties", {})}
+
+    schema = Settings.model_json_schema()
+    assert {name for name in names(schema, schema["$defs"]) if f"`{name}`" not in text} == set()
