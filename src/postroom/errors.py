@@ -234,6 +234,12 @@ class UnknownStore(StoreError):
     exit_code = 2
 
 
+class EventsPruned(Conflict):
+    """Events after {after} are gone: the ledger now begins with event {first}. Start again from 0."""
+
+    code = "EVENTS_PRUNED"
+
+
 class LedgerBroken(StoreError):
     """The ledger is broken at event {seq}: {problem}."""
 

@@ -64,13 +64,17 @@ def _check_references(document: dict[str, Any]) -> None:
             raise InvalidField("document", f"refers to {reference!r}, which is not in it") from None
 
 
+# Under these names a schema holds data, in which a "$ref" refers to nothing.
+_DATA = frozenset({"const", "enum", "default", "examples"})
+
+
 def _references(part: Any) -> list[str]:
     found: list[str] = []
     if isinstance(part, dict):
         for name, value in part.items():
             if name in ("$ref", "$dynamicRef") and isinstance(value, str):
                 found.append(value)
-            else:
+            elif name not in _DATA:
                 found += _references(value)
     elif isinstance(part, list):
         for value in part:

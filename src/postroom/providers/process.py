@@ -37,7 +37,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How the program ended. `code` is negative for a signal, None if it never ran (`errno`) or was not seen
-    to end. `ordered` is 1 if it was we who ended it. `left` is how many processes it left behind; they have been ended, except for `survivors`."""
+    to end. `left` is how many processes it left behind; they have been ended, except for `survivors`.
+    `ordered` is 1 if it was we who ended it."""
 
     code: int | None = None
     errno: int | None = None

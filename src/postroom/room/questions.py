@@ -4,7 +4,14 @@ from typing import Any
 
 import msgspec
 
-from postroom.errors import InvalidField, MessageNotFound, QueueNotFound, ScopeNotFound, SubscriptionNotFound
+from postroom.errors import (
+    EventsPruned,
+    InvalidField,
+    MessageNotFound,
+    QueueNotFound,
+    ScopeNotFound,
+    SubscriptionNotFound,
+)
 from postroom.kernel import checks
 from postroom.kernel.housekeeping.roster import ROSTER
 from postroom.kernel.ledger import Event, Head
@@ -169,7 +176,15 @@ class Questions:
         return self._core.read(lambda reader: reader.positions())
 
     def events(self, after: int, limit: int) -> list[Event]:
-        return self._core.read(lambda reader: reader.events(after, limit))
+        """What comes after 0 is whatever is kept; a reader that had come further must not miss any."""
+
+        def ask(reader: Reader) -> list[Event]:
+            begins = reader.anchor().seq
+            if 0 < after < begins:
+                raise EventsPruned(after=after, first=begins + 1)
+            return reader.events(after, limit)
+
+        return self._core.read(ask)
 
     def head(self) -> Head:
         return self._core.read(lambda reader: reader.head())

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, Unpack
 
@@ -359,7 +359,7 @@ class Room:
 
     # the ledger
 
-    async def events(self, after: int = 0, *, follow: bool = False) -> AsyncIterator[Event]:
+    async def events(self, after: int = 0, *, follow: bool = False) -> AsyncGenerator[Event, None]:
         """Every event after a position, in order; with `follow`, also those to come, as they come."""
         loop = asyncio.get_running_loop()
         rung = asyncio.Event()

@@ -99,6 +99,7 @@ class AsyncWorkers:
         self._room = room
         self._jobs: list[Job] = []
         self._stopping: asyncio.Event | None = None
+        self._lost: set[str] = set()
 
     def register(self, queue: str, options: WorkerOptions) -> Callable[[Handler], Handler]:
         def decorate(handler: Handler) -> Handler:
@@ -199,7 +200,10 @@ class AsyncWorkers:
         except asyncio.CancelledError:
             if not work.cancelled():
                 raise
-            # The heartbeat found the claim lost; there is nothing to settle.
+            if message.id in self._lost:
+                self._lost.discard(message.id)
+            else:
+                await room.fail(message, "the handler cancelled itself", kind="CancelledError")
         except Exception as error:
             log.info("handler of %s failed on %s", message.path, message.id, exc_info=error)
             await room.fail(message, describe(error), kind=type(error).__name__)
@@ -216,6 +220,7 @@ class AsyncWorkers:
                 await self._room.extend(message, lease)
             except ClaimLost as error:
                 log.warning("%s", error)
+                self._lost.add(message.id)
                 work.cancel()
                 return
             except PostroomError as error:
