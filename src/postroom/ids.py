@@ -14,33 +14,37 @@ class Ids(Protocol):
 _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
-def _uuid7(random_hex: str, count: int, now: int) -> list[str]:
+def _head(now: int) -> str:
+    """The part of a UUID of version 7 that is the time."""
     stamp = f"{now // 1000:012x}"
-    head = f"{stamp[:8]}-{stamp[8:]}-7"
+    return f"{stamp[:8]}-{stamp[8:]}-7"
+
+
+def _tails(random_hex: str, count: int) -> list[str]:
+    """The parts that are chance."""
     return [
-        f"{head}{random_hex[i : i + 3]}-{_VARIANT[random_hex[i + 3]]}"
+        f"{random_hex[i : i + 3]}-{_VARIANT[random_hex[i + 3]]}"
         f"{random_hex[i + 4 : i + 7]}-{random_hex[i + 7 : i + 19]}"
         for i in range(0, count * 20, 20)
     ]
 
 
 class RandomIds:
-    """Randomness is fetched in stock, since asking the system for each id would cost more than the id."""
+    """Chance is fetched and cut in stock, since doing so for each id would cost more than the id."""
 
-    STOCK = 4096
+    STOCK = 256
 
     def __init__(self) -> None:
-        self._stock = ""
-        self._used = 0
+        self._stock: list[str] = []
 
     def make(self, count: int, now: int) -> list[str]:
-        end = self._used + 20 * count
-        if end > len(self._stock):
-            self._stock = os.urandom(max(self.STOCK, 10 * count)).hex()
-            self._used, end = 0, 20 * count
-        random_hex = self._stock[self._used : end]
-        self._used = end
-        return _uuid7(random_hex, count, now)
+        head, stock = _head(now), self._stock
+        if len(stock) < count:
+            more = max(self.STOCK, count)
+            stock += _tails(os.urandom(10 * more).hex(), more)
+        tails = stock[-count:]
+        del stock[-count:]
+        return [head + tail for tail in tails]
 
     def nonce(self) -> str:
         return os.urandom(8).hex()
@@ -53,7 +57,8 @@ class SeededIds:
         self._random = random.Random(seed)
 
     def make(self, count: int, now: int) -> list[str]:
-        return _uuid7(self._random.randbytes(10 * count).hex(), count, now)
+        head = _head(now)
+        return [head + tail for tail in _tails(self._random.randbytes(10 * count).hex(), count)]
 
     def nonce(self) -> str:
         return self._random.randbytes(8).hex()

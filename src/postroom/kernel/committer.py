@@ -8,8 +8,7 @@ import logging
 import queue
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from postroom.errors import PostroomError, StoreClosed
@@ -47,7 +46,7 @@ class Half:
         tx: Transaction,
         commands: Sequence[Command],
         outcomes: list[Outcome],
-        woken: Counter[int],
+        woken: Mapping[int, int],
         deliver: Deliver,
         started: float,
     ) -> None:
@@ -240,7 +239,7 @@ class Committer:
             log.error("a command failed in an unforeseen way", exc_info=error)
         return error
 
-    def _carry_out(self, commands: Sequence[Command]) -> tuple[Transaction, list[Outcome], Counter[int]]:
+    def _carry_out(self, commands: Sequence[Command]) -> tuple[Transaction, list[Outcome], Mapping[int, int]]:
         tx = self._store.begin()
         try:
             outcomes, woken = self._engine.apply(tx, commands)
@@ -267,7 +266,7 @@ class Committer:
         except Exception:
             log.exception("a transaction could not be rolled back")
 
-    def _committed(self, started: float, woken: Counter[int]) -> None:
+    def _committed(self, started: float, woken: Mapping[int, int]) -> None:
         """Wake who waits. It is committed: whatever goes wrong here must not look like a failure of it."""
         self._pace_s += (time.perf_counter() - started - self._pace_s) * 0.2
         try:

@@ -5,7 +5,8 @@ counted, and recorded by exactly one ledger event.
 """
 
 import random
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from postroom.clock import Clock
@@ -62,7 +63,7 @@ class Desk:
         self.now = kit.now(tx.last_time())
         self.actor = "system"
         self.tenant = "default"
-        self.woken: Counter[int] = Counter()
+        self.woken: defaultdict[int, int] = defaultdict(int)
 
     # places
 
@@ -151,7 +152,7 @@ class Desk:
                 return None
         raise MessageNotFound(message_id=message_id)
 
-    def admit(self, rows: list[Row], queue: Queue, data: list[dict[str, Any]]) -> None:
+    def admit(self, rows: list[Row], queue: Queue, data: Iterable[dict[str, Any]]) -> None:
         """Account for new rows of a queue, which the caller inserts."""
         tally: dict[tuple[int, str], int] = {}
         at_home = queue.slug == DEAD_LETTER

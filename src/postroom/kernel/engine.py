@@ -3,9 +3,8 @@
 A refused command leaves no trace: single verbs check before they write, and a `Unit` runs in a savepoint.
 """
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from postroom.errors import InvalidField, PostroomError
 from postroom.kernel import commands as c
@@ -74,52 +73,66 @@ class Outcome:
         return self.value
 
 
+Run = TypeVar("Run", PublishRun, CompleteRun, None)
+
+
+def _next_run(before: PublishRun | CompleteRun | None, after: Run) -> Run:
+    """What a run has gathered is written before anything of another kind looks at it."""
+    if before is not None:
+        before.flush()
+    return after
+
+
 class Engine:
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
 
-    def apply(self, tx: Transaction, commands: Sequence[c.Command]) -> tuple[list[Outcome], Counter[int]]:
+    def apply(
+        self, tx: Transaction, commands: Sequence[c.Command]
+    ) -> tuple[list[Outcome], Mapping[int, int]]:
         """Outcomes in the order of the commands, and the lines on which messages became claimable.
 
         Claims go last, so that they find what was published in the same group.
         """
         desk = Desk(tx, self._kit)
         outcomes = [Outcome() for _ in commands]
-        claiming: list[tuple[int, c.Claim]] = []
-        run = PublishRun(desk, len(commands))
-        completions = CompleteRun(desk, commands)
-        for index, command in enumerate(commands):
+        claiming: list[tuple[Outcome, c.Claim]] = []
+        run: PublishRun | CompleteRun | None = None
+        for outcome, command in zip(outcomes, commands, strict=True):
             if isinstance(command, c.Claim):
-                claiming.append((index, command))
+                claiming.append((outcome, command))
                 continue
             desk.actor, desk.tenant = command.actor, command.tenant
             try:
                 if isinstance(command, c.Publish):
-                    completions.flush()
-                    outcomes[index].value = run.add(command)
+                    if not isinstance(run, PublishRun):
+                        run = _next_run(run, PublishRun(desk, len(commands)))
+                    outcome.value = run.add(command)
                 elif isinstance(command, c.Complete):
-                    run.flush()
-                    completions.add(command)
+                    if not isinstance(run, CompleteRun):
+                        run = _next_run(run, CompleteRun(desk, commands))
+                    run.add(command)
                 else:
-                    run.flush()
-                    completions.flush()
-                    outcomes[index].value = self._apply_one(desk, command)
+                    run = _next_run(run, None)
+                    outcome.value = self._apply_one(desk, command)
             except PostroomError as error:
-                outcomes[index].error = error
-        run.flush()
-        completions.flush()
+                outcome.error = error
+        _next_run(run, None)
         if claiming:
-            desk.actor = "system"
-            sweep.sweep(desk, limit=sweep.AT_CLAIM)
-            claim_run = ClaimRun(desk, [command for _, command in claiming])
-            for index, command in claiming:
-                desk.actor, desk.tenant = command.actor, command.tenant
-                try:
-                    outcomes[index].value = claim_run.add(command)
-                except PostroomError as error:
-                    outcomes[index].error = error
-            claim_run.flush()
+            self._claim(desk, claiming)
         return outcomes, desk.woken
+
+    def _claim(self, desk: Desk, claiming: list[tuple[Outcome, c.Claim]]) -> None:
+        desk.actor = "system"
+        sweep.sweep(desk, limit=sweep.AT_CLAIM)
+        run = ClaimRun(desk, [command for _, command in claiming])
+        for outcome, command in claiming:
+            desk.actor, desk.tenant = command.actor, command.tenant
+            try:
+                outcome.value = run.add(command)
+            except PostroomError as error:
+                outcome.error = error
+        run.flush()
 
     def _apply_one(self, desk: Desk, command: c.Command) -> Any:
         if isinstance(command, c.Unit):

@@ -6,8 +6,8 @@ having used its wake-up passes it on. Other processes poll.
 
 import logging
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 
 log = logging.getLogger("postroom.hub")
 
@@ -47,10 +47,12 @@ class Hub:
                     if not waiters:
                         del self._lines[line]
         if waiter.rung:
-            self.ring(Counter(dict.fromkeys(waiter.lines, 1)))
+            self.ring(dict.fromkeys(waiter.lines, 1))
 
-    def ring(self, woken: Counter[int]) -> None:
+    def ring(self, woken: Mapping[int, int]) -> None:
         """Wake waiters of these lines, as many as messages became claimable."""
+        if not self._lines:
+            return
         rung: list[Waiter] = []
         with self._lock:
             for line, count in woken.items():

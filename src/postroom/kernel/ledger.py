@@ -64,18 +64,29 @@ def link(seq: int, draft: tuple[Any, ...], previous: bytes) -> bytes:
     return hashlib.sha256(previous + jsontext.encode((seq, *draft))).digest()
 
 
+class Chaining:
+    """Numbers and chains drafts after a head, one by one as `rows` is read; then `head` is the new one."""
+
+    def __init__(self, head: Head) -> None:
+        self.head = head
+
+    def rows(self, drafts: Iterable[Draft]) -> Iterator[tuple[Any, ...]]:
+        """As (seq, fields…, hash)."""
+        seq, previous, time = self.head.seq, self.head.hash, self.head.time
+        astuple, encode, sha256 = msgspec.structs.astuple, jsontext.encode, hashlib.sha256
+        for draft in drafts:
+            seq += 1
+            fields = (seq, *astuple(draft))
+            previous = sha256(previous + encode(fields)).digest()
+            time = fields[1]
+            yield (*fields, previous)
+        self.head = Head(seq, previous, time)
+
+
 def seal(drafts: Iterable[Draft], head: Head) -> tuple[list[tuple[Any, ...]], Head]:
-    """Number and chain drafts after `head`: rows as (seq, fields…, hash), and the new head."""
-    rows: list[tuple[Any, ...]] = []
-    seq, previous, time = head.seq, head.hash, head.time
-    astuple = msgspec.structs.astuple
-    for draft in drafts:
-        seq += 1
-        fields = astuple(draft)
-        previous = link(seq, fields, previous)
-        rows.append((seq, *fields, previous))
-        time = draft.time
-    return rows, Head(seq, previous, time)
+    """All of them at once: the rows, and the new head."""
+    chaining = Chaining(head)
+    return list(chaining.rows(drafts)), chaining.head
 
 
 def unroll(rows: Iterable[tuple[Any, ...]], previous: bytes) -> Iterator[Event]:

@@ -31,6 +31,7 @@ class Minder:
         self.program = 0
         self.status: int | None = None
         self.ordered = False
+        self.ended_it = False
         self.alarm, alarm_in = os.pipe()
         os.set_blocking(self.alarm, False)
         os.set_blocking(alarm_in, False)
@@ -59,7 +60,8 @@ class Minder:
         """How many were left behind when the program was gone, and how many could not be ended."""
         while self.reap() and self.status is None and not self.ordered:
             self.wait(None)
-        if self.status is None:
+        self.ended_it = self.status is None
+        if self.ended_it:
             self.end(self.term, lambda: self.status is None)
         following = time.monotonic() + EXITING
         while self.reap() and time.monotonic() < following and not self.ordered:
@@ -163,7 +165,7 @@ def main(arguments: list[str]) -> None:
         minder = Minder(lifeline, term)
         minder.start(command)
         report["left"], report["survivors"] = minder.run()
-        report["ordered"] = minder.ordered
+        report["ordered"] = minder.ended_it
         if minder.status is not None:
             report["code"] = os.waitstatus_to_exitcode(minder.status)
     except OSError as error:

@@ -207,6 +207,8 @@ class Child:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Before the wait: a pipe nobody reads to its end would hold it up.
+        self._transport.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(minder.GIVE_UP):
                 await self._process.wait()
@@ -214,7 +216,6 @@ class Child:
             turn_id = self._command.environment.get(TURN_MARK, "")
             ended = await asyncio.to_thread(end_leftovers, turn_id)
             self.exit = Exit(left=ended)
-        self._transport.close()
 
     async def _write_prompt(self) -> None:
         assert self._process.stdin is not None

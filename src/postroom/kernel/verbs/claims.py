@@ -1,6 +1,6 @@
 """Claim: the next messages of a queue, in order, each with a lease and a fencing token."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
@@ -30,7 +30,7 @@ class ClaimRun:
 
     def __init__(self, desk: Desk, commands: Sequence[c.Claim]) -> None:
         self._desk = desk
-        self._wanted: Counter[Source] = Counter()
+        self._wanted: defaultdict[Source, int] = defaultdict(int)
         for command in commands:
             self._wanted[_source(command)] += command.limit if isinstance(command.limit, int) else 0
         self._lines: dict[Source, list[tuple[Queue, int]]] = {}

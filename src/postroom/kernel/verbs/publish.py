@@ -145,7 +145,7 @@ class PublishRun:
         rows = [row for row, _ in drafts]
         self._rows += rows
         self._contents += [content for _, content in drafts]
-        self._desk.admit(rows, queue, [_event_data(row, content) for row, content in drafts])
+        self._desk.admit(rows, queue, (_event_data(row, content) for row, content in drafts))
 
     def _admit_bounded(self, queue: Queue, drafts: list[Draft]) -> None:
         """For queues with a depth limit or subscribers."""

@@ -12,7 +12,7 @@ import msgspec
 
 from postroom.kernel import jsontext
 from postroom.kernel.checks import is_text
-from postroom.kernel.ledger import Draft, Head, seal
+from postroom.kernel.ledger import Chaining, Draft, Head
 from postroom.kernel.model import DEAD_LETTER, Counts, Ordering, Position, Queue, Schema, Scope, Subscription
 from postroom.kernel.rows import ROW_FIELDS, Content, Row, Stored
 from postroom.kernel.store import HousekeeperRun
@@ -56,10 +56,11 @@ class SqliteTransaction:
         deltas = [(*key, n) for key, n in self._deltas.items() if n]
         if deltas:
             self._db.executemany(SQL["add_count"], deltas)
-        head = self._cache.head
+        chaining = Chaining(self._cache.head)
         if self._events:
-            rows, head = seal(self._events, head)
-            self._db.executemany(SQL["insert_event"], rows)
+            # Streamed: lists of rows of a large batch would only feed the garbage collector.
+            self._db.executemany(SQL["insert_event"], chaining.rows(self._events))
+        head = chaining.head
         if self._events or self._message_seq != self._cache.message_seq:
             self._db.execute(SQL["set_head"], (head.seq, head.hash, head.time, self._message_seq))
         return head
@@ -181,10 +182,10 @@ class SqliteTransaction:
             seq += 1
             row.seq = seq
         first, self._message_seq = self._message_seq + 1, seq
-        self._db.executemany(SQL["insert_message"], [_astuple(row) for row in rows])
+        self._db.executemany(SQL["insert_message"], map(_astuple, rows))
         self._db.executemany(
             SQL["insert_content"],
-            [(number, *_astuple(content)) for number, content in enumerate(contents, first)],
+            ((number, *_astuple(content)) for number, content in enumerate(contents, first)),
         )
 
     def save(self, rows: Sequence[Row]) -> None:
