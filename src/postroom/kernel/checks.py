@@ -210,8 +210,11 @@ def check_labels(labels: dict[str, Any], limits: Limits) -> None:
 
 
 def body_bytes(message: NewMessage, limits: Limits) -> bytes | None:
-    body = message.body
-    if message.content_type == JSON:
+    return encoded(message.body, message.content_type, limits)
+
+
+def encoded(body: Any, content_type: str, limits: Limits) -> bytes | None:
+    if content_type == JSON:
         data = jsontext.encode_strict(body, "body")
     elif body is None:
         return None
@@ -222,7 +225,7 @@ def body_bytes(message: NewMessage, limits: Limits) -> bytes | None:
             raise InvalidField("body", "is not valid text (half a surrogate pair)")
         data = body.encode()
     else:
-        raise InvalidField("body", f"of type {message.content_type} must be text or bytes")
+        raise InvalidField("body", f"of type {content_type} must be text or bytes")
     if len(data) > limits.body_bytes:
         raise BodyTooLarge(what="body", size=len(data), limit=limits.body_bytes)
     return data

@@ -61,6 +61,14 @@ class Publish(Command, frozen=True):
     messages: list[NewMessage]
 
 
+class PublishLike(Command, frozen=True):
+    """Many bodies that are alike in everything else; what is said about them is checked once."""
+
+    queue: str
+    bodies: list[Any]
+    like: NewMessage
+
+
 class Claim(Command, frozen=True):
     """Take up to `limit` messages (None: all waiting) from the first of these queues that have any.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from postroom.errors import PostroomError, StoreClosed
-from postroom.kernel.commands import Claim, Command, Publish, Unit
+from postroom.kernel.commands import Claim, Command, Publish, PublishLike, Unit
 from postroom.kernel.engine import Engine, Outcome
 from postroom.kernel.hub import Hub
 from postroom.kernel.store import Store, Transaction
@@ -290,6 +290,8 @@ def weight(commands: Sequence[Command]) -> int:
     for command in commands:
         if isinstance(command, Publish):
             total += len(command.messages)
+        elif isinstance(command, PublishLike):
+            total += len(command.bodies)
         elif isinstance(command, Unit):
             total += len(command.commands)
         elif isinstance(command, Claim):

@@ -37,6 +37,17 @@ class Kit:
         self.rng = rng
         self.validators = Validators()
         self._ahead = 0
+        self._stamp: object | None = None
+        self._known: dict[object, Any] = {}
+
+    def known(self, tx: Transaction) -> dict[object, Any] | None:
+        """What was found out about places and still holds; None when the store cannot tell."""
+        stamp = tx.places_stamp()
+        if stamp is None:
+            return None
+        if stamp is not self._stamp:
+            self._stamp, self._known = stamp, {}
+        return self._known
 
     def now(self, not_before: int) -> int:
         """The time, which goes on but never back, whatever the clock of the machine does.
@@ -152,70 +163,68 @@ class Desk:
                 return None
         raise MessageNotFound(message_id=message_id)
 
-    def admit(self, rows: list[Row], queue: Queue, data: Iterable[dict[str, Any]]) -> None:
-        """Account for new rows of a queue, which the caller inserts."""
-        tally: dict[tuple[int, str], int] = {}
+    def admit(self, rows: list[Row], queue: Queue, texts: Iterable[str]) -> None:
+        """Account for new rows of a queue, which the caller inserts; `texts` are their events' data."""
         at_home = queue.slug == DEAD_LETTER
-        append, text, now, actor = self.tx.append, jsontext.text, self.now, self.actor
-        scope, slug = queue.scope, queue.slug
-        for row, details in zip(rows, data, strict=True):
-            key = (0 if at_home else row.subscription_id or 0, row.state)
+        append, now, actor = self.tx.append, self.now, self.actor
+        tenant, scope, slug = queue.tenant, queue.scope, queue.slug
+        tally: dict[tuple[int, int, str], int] = {}
+        for row, text in zip(rows, texts, strict=True):
+            key = (row.line, 0 if at_home else row.subscription_id or 0, row.state)
             tally[key] = tally.get(key, 0) + 1
-            if row.state == "pending":
-                self.woken[row.line] += 1
-            details["state"] = row.state
-            details["attempts"] = row.attempts
-            if row.subscription_id is not None:
-                details["subscription"] = row.subscription_id
             append(
                 Draft(
                     now,
                     "message.published",
-                    row.tenant,
+                    tenant,
                     scope,
                     slug,
                     row.id,
                     row.correlation_id,
                     row.causation_id,
                     actor,
-                    text(details),
+                    text,
                 )
             )
-        for (subscription_id, state), count in tally.items():
+        for (line, subscription_id, state), count in tally.items():
             self.tx.count(queue.id, subscription_id, state, count)
+            if state == "pending":
+                self.woken[line] += count
 
     def move(self, row: Row, change: Change, target: State, **data: Any) -> None:
         """Change a row's state and everything that follows from it; the caller saves the row."""
-        before = row.state
+        before, state, now = row.state, target.value, self.now
         if not allowed(before, change, target):
             raise AssertionError(f"{change} cannot lead from {before} to {target}")
         queue = self.tx.queue_by_id(row.queue_id)
-        if target != before:
+        if state != before:
             self.tally(row, queue, -1)
-        if target is not State.CLAIMED:
+        if state != "claimed":
             # The token stays on a completed message, so that a repeated complete is recognised.
-            if target is not State.COMPLETED:
+            if state != "completed":
                 row.token = None
             row.claimed_by = row.claimed_at = row.lease_until = None
             if before == "claimed" and queue.settings.concurrency is not None:
                 # Each claim that ends lets another begin.
                 self.woken[row.line] += 1
-        if target is State.DEAD:
-            row.origin_queue_id = queue.id
-            home = self.tx.queue(row.tenant, queue.scope, DEAD_LETTER)
-            assert home is not None, "every scope has its dead letters"
-            row.queue_id = home.id
-            data["from"] = queue.slug
-            queue = home
-        row.state = target.value
-        if target != before:
+        if state == "dead":
+            queue = self._home_of(row, queue, data)
+        row.state = state
+        if state != before:
             self.tally(row, queue, 1)
-        row.updated_at = self.now
-        row.finished_at = self.now if target in TERMINAL else None
+        row.updated_at = now
+        row.finished_at = now if target in TERMINAL else None
         self._schedule(row, queue)
-        if target is State.PENDING:
+        if state == "pending":
             self.woken[row.line] += 1
         self.note(row, change, queue, data)
+
+    def _home_of(self, row: Row, queue: Queue, data: dict[str, Any]) -> Queue:
+        home = self.tx.queue(row.tenant, queue.scope, DEAD_LETTER)
+        assert home is not None, "every scope has its dead letters"
+        row.origin_queue_id, row.queue_id = queue.id, home.id
+        data["from"] = queue.slug
+        return home
 
     def tally(self, row: Row, queue: Queue, delta: int) -> None:
         """Count a row where it is; dead letters count together, whoever they were meant for."""
@@ -225,17 +234,15 @@ class Desk:
     def _schedule(self, row: Row, queue: Queue) -> None:
         """When this row must next be looked at without anybody asking."""
         state = row.state
-        if is_original(row, queue):
-            # Time acts on its deliveries; it ends with the last of them.
-            row.due_at = None
-        elif state == State.CLAIMED:
+        if state == "claimed":
             row.due_at = row.lease_until
-        elif state == State.PENDING:
-            row.due_at = row.expires_at
-        elif state == State.DELAYED:
-            row.due_at = earlier(row.visible_at, row.expires_at)
-        else:
+        elif state not in ("pending", "delayed") or is_original(row, queue):
+            # Time acts on the deliveries of a broadcast; the original ends with the last of them.
             row.due_at = None
+        elif state == "pending":
+            row.due_at = row.expires_at
+        else:
+            row.due_at = earlier(row.visible_at, row.expires_at)
 
     def delivery_ended(self, row: Row) -> None:
         """A broadcast message completes when the last of its deliveries has ended."""
@@ -282,6 +289,14 @@ class Desk:
             score=row.priority_score,
             deadline=deadline,
         )
+
+
+def told(row: Row, **data: Any) -> str:
+    """The data of a new row's event."""
+    data["state"], data["attempts"] = row.state, row.attempts
+    if row.subscription_id is not None:
+        data["subscription"] = row.subscription_id
+    return jsontext.text(data)
 
 
 def is_original(row: Row, queue: Queue) -> bool:

@@ -104,10 +104,10 @@ class Engine:
                 continue
             desk.actor, desk.tenant = command.actor, command.tenant
             try:
-                if isinstance(command, c.Publish):
+                if isinstance(command, c.Publish | c.PublishLike):
                     if not isinstance(run, PublishRun):
                         run = _next_run(run, PublishRun(desk, len(commands)))
-                    outcome.value = run.add(command)
+                    outcome.value = run.take(command)
                 elif isinstance(command, c.Complete):
                     if not isinstance(run, CompleteRun):
                         run = _next_run(run, CompleteRun(desk, commands))
@@ -147,9 +147,9 @@ class Engine:
         with desk.tx.savepoint():
             for command in unit.commands:
                 desk.actor, desk.tenant = command.actor, command.tenant
-                if isinstance(command, c.Publish):
+                if isinstance(command, c.Publish | c.PublishLike):
                     run = PublishRun(desk)
-                    values.append(run.add(command))
+                    values.append(run.take(command))
                     run.flush()
                 else:
                     values.append(HANDLERS[type(command)](desk, command))

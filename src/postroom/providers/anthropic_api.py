@@ -80,7 +80,7 @@ class AnthropicApi:
             yield faults.limit(limit.cause)
         except sdk.APITimeoutError:
             yield faults.limit(Cause.IDLE)
-        except (sdk.AnthropicError, OSError) as error:
+        except Exception as error:  # the packages let errors of their transport through
             yield faults.sdk(error)
 
     async def _stream(self, client: Any, request: TurnRequest, faults: Faults) -> TurnStream:

@@ -19,6 +19,7 @@ from postroom.clock import Clock
 from postroom.providers.classify import classify
 from postroom.providers.environment import secrets_in
 from postroom.providers.failures import Hints, Product, failure, redact
+from postroom.providers.mcp import read_servers
 from postroom.providers.process import Child, Command, Exit, LimitReached
 from postroom.providers.protocol import (
     Cause,
@@ -155,9 +156,13 @@ def refusal_to_start(request: TurnRequest, product: Product) -> Failed | None:
     if not request.prompt.strip():
         return failure(product, ErrorKind.INVALID, detail="The message is empty.")
     if not request.workspace.is_dir():
-        return failure(
-            product, ErrorKind.INVALID, detail=f"The workspace {request.workspace} does not exist."
-        )
+        reason = f"The workspace {request.workspace} does not exist."
+        return failure(product, ErrorKind.INVALID, detail=reason)
+    try:
+        read_servers(request.mcp_config)
+    except (OSError, msgspec.DecodeError) as error:
+        reason = f"The tool file {request.mcp_config} cannot be used: {error}"
+        return failure(product, ErrorKind.INVALID, detail=reason)
     return None
 
 

@@ -118,7 +118,8 @@ class CodexReader(EventReader):
                 yield self._tool("shell", item, done, summary_of(item.get("command")))
             case "file_change":
                 changes = item.get("changes")
-                paths = [str(change.get("path")) for change in changes or [] if isinstance(change, dict)]
+                changes = changes if isinstance(changes, list) else []
+                paths = [str(change.get("path")) for change in changes if isinstance(change, dict)]
                 yield self._tool("file_change", item, done, summary_of(", ".join(paths)))
             case "mcp_tool_call":
                 name = f"mcp__{item.get('server')}__{item.get('tool')}"

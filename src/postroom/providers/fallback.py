@@ -61,11 +61,8 @@ def _most_hopeful(failures: list[tuple[str, Failed]]) -> Failed:
     if not failures:
         return Failed(kind=ErrorKind.INVALID, message="No provider is set for this agent.")
     passing = [failed for _, failed in failures if failed.kind.may_pass]
-    timed = [failed for failed in passing if failed.retry_at is not None]
-    best = (
-        min(timed, key=lambda failed: failed.retry_at or 0) if timed and len(timed) == len(passing) else None
-    )
-    best = best or (passing or [failures[0][1]])[0]
+    # No known moment counts as soon: the queue's own backoff decides then.
+    best = min(passing, key=lambda failed: failed.retry_at or 0, default=failures[0][1])
     if len(failures) == 1:
         return best
     told = "\n".join(f"{name}: {failed.message}" for name, failed in failures)

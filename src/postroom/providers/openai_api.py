@@ -77,7 +77,7 @@ class OpenAIApi:
             yield faults.limit(limit.cause)
         except sdk.APITimeoutError:
             yield faults.limit(Cause.IDLE)
-        except (sdk.OpenAIError, OSError) as error:
+        except Exception as error:  # the packages let errors of their transport through
             yield faults.sdk(error)
 
     async def _stream(self, client: Any, request: TurnRequest, faults: Faults) -> TurnStream:

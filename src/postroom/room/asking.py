@@ -1,5 +1,6 @@
 """From the calls of a room to the kernel's commands; the same for every kind of room."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
@@ -99,9 +100,15 @@ class Asking:
             queue=queue, messages=[self.message(body, options)], actor=self.actor, tenant=self.tenant
         )
 
-    def publish_many(self, queue: str, bodies: Any, **options: Unpack[PublishOptions]) -> c.Publish:
-        messages = [item if isinstance(item, NewMessage) else self.message(item, options) for item in bodies]
-        return c.Publish(queue=queue, messages=messages, actor=self.actor, tenant=self.tenant)
+    def publish_many(
+        self, queue: str, bodies: Iterable[Any], **options: Unpack[PublishOptions]
+    ) -> c.Publish | c.PublishLike:
+        who: dict[str, Any] = {"actor": self.actor, "tenant": self.tenant}
+        items = list(bodies)
+        if not any(isinstance(item, NewMessage) for item in items):
+            return c.PublishLike(queue=queue, bodies=items, like=self.message(None, options), **who)
+        messages = [item if isinstance(item, NewMessage) else self.message(item, options) for item in items]
+        return c.Publish(queue=queue, messages=messages, **who)
 
     def claim(
         self,

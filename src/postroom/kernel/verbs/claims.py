@@ -36,6 +36,8 @@ class ClaimRun:
         self._lines: dict[Source, list[tuple[Queue, int]]] = {}
         self._stock: dict[int, list[Stored]] = {}
         self._dry: set[int] = set()
+        self._workers: set[str] = set()
+        self._nonce = desk.ids.nonce()
         self._claimed: list[Row] = []
 
     def flush(self) -> None:
@@ -49,7 +51,9 @@ class ClaimRun:
         limit = _limit(desk, command)
         if command.lease_s is not None:
             checks.check_seconds("lease_s", command.lease_s, least=0.001, most=desk.limits.lease_s)
-        checks.check_text("worker", command.worker, desk.limits)
+        if command.worker not in self._workers:
+            checks.check_text("worker", command.worker, desk.limits)
+            self._workers.add(command.worker)
         taken: list[Stored] = []
         for queue, line in self._open_lines(command):
             if len(taken) == limit:
@@ -93,7 +97,7 @@ class ClaimRun:
             limit = min(limit, settings.concurrency - claimed)
         seconds = command.lease_s if command.lease_s is not None else settings.visibility_timeout_s
         lease_until = now + micros(seconds)
-        nonce = desk.ids.nonce()
+        worker, nonce = command.worker or command.actor, self._nonce
         taken: list[Stored] = []
         while len(taken) < limit:
             found = self._next(line, limit - len(taken), command)
@@ -109,11 +113,11 @@ class ClaimRun:
                 row.attempts += 1
                 row.claims += 1
                 row.token = f"{row.claims}-{nonce}"
-                row.claimed_by = command.worker or command.actor
+                row.claimed_by = worker
                 row.claimed_at = now
                 row.lease_until = lease_until
                 row.visible_at = None
-                desk.move(row, Change.CLAIMED, State.CLAIMED, worker=row.claimed_by, lease_until=lease_until)
+                desk.move(row, Change.CLAIMED, State.CLAIMED, worker=worker, lease_until=lease_until)
                 self._claimed.append(row)
                 taken.append(stored)
         return taken

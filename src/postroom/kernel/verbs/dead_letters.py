@@ -3,7 +3,7 @@
 from postroom.errors import InvalidField, WrongState
 from postroom.kernel import checks
 from postroom.kernel import commands as c
-from postroom.kernel.desk import Desk, is_original
+from postroom.kernel.desk import Desk, is_original, told
 from postroom.kernel.model import DEAD_LETTER, Queue
 from postroom.kernel.rows import Row
 from postroom.kernel.states import Change, State
@@ -75,7 +75,7 @@ def _revive(desk: Desk, row: Row) -> None:
 
 def _broadcast_anew(desk: Desk, row: Row, queue: Queue) -> None:
     deliveries = deliveries_of(desk, row, desk.tx.subscriptions(queue.id))
-    desk.admit(deliveries, queue, [{"parent": row.id} for _ in deliveries])
+    desk.admit(deliveries, queue, [told(delivery, parent=row.id) for delivery in deliveries])
     desk.tx.insert(deliveries, [desk.tx.content(row)] * len(deliveries))
     if not deliveries:
         desk.move(row, Change.COMPLETED, State.COMPLETED)

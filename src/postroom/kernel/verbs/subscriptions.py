@@ -5,7 +5,7 @@ import msgspec
 from postroom.errors import InvalidField, NotEmpty, SlugTaken
 from postroom.kernel import checks
 from postroom.kernel import commands as c
-from postroom.kernel.desk import Desk
+from postroom.kernel.desk import Desk, told
 from postroom.kernel.model import ConsumerMode, Subscription
 from postroom.kernel.states import Change, State
 from postroom.kernel.verbs.publish import deliveries_of
@@ -38,7 +38,7 @@ def subscribe(desk: Desk, command: c.Subscribe) -> Subscription:
             if original.row.expires_at is None or original.row.expires_at > desk.now:
                 rows += deliveries_of(desk, original.row, [subscription])
                 contents.append(original.content)
-        desk.admit(rows, queue, [{"parent": row.parent_id} for row in rows])
+        desk.admit(rows, queue, [told(row, parent=row.parent_id) for row in rows])
         desk.tx.insert(rows, contents)
     return subscription
 

@@ -46,6 +46,9 @@ class MemoryTransaction:
 
     # places
 
+    def places_stamp(self) -> object | None:
+        return None
+
     def scope(self, tenant: str, slug: str) -> Scope | None:
         return self._places.scope(tenant, slug)
 

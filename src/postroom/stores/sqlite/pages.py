@@ -15,7 +15,6 @@ _ARCHIVED += " FROM archive m JOIN archive c ON c.seq = m.seq WHERE "
 
 _EQUALS = {
     "message_type": "m.message_type = ?",
-    "correlation_id": "m.correlation_id = ?",
     "causation_id": "m.causation_id = ?",
     "parent_id": "m.parent_id = ?",
     "agent": "c.agent = ?",
@@ -24,6 +23,10 @@ _EQUALS = {
     "created_after": "m.created_at > ?",
     "created_before": "m.created_at < ?",
 }
+
+
+# Two searches, by two indexes: what began the conversation, and what belongs to it.
+_TALK = "(m.id = ? AND m.correlation_id = m.id OR m.correlation_id = ? AND m.correlation_id <> m.id)"
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -52,6 +55,8 @@ def clauses(wanted: MessageFilter, places: Places) -> Clauses | None:
         value = getattr(wanted, field)
         if value is not None:
             found.append((clause, (value,)))
+    if wanted.correlation_id is not None:
+        found.append((_TALK, (wanted.correlation_id, wanted.correlation_id)))
     if wanted.states:
         marks = ", ".join("?" * len(wanted.states))
         found.append((f"m.state IN ({marks})", tuple(str(state) for state in wanted.states)))

@@ -97,6 +97,9 @@ class SqliteTransaction:
             self._cache.places = Places(self._db)
         return self._cache.places
 
+    def places_stamp(self) -> object | None:
+        return self._places()
+
     def scope(self, tenant: str, slug: str) -> Scope | None:
         return self._places().scopes.get((tenant, slug))
 
@@ -272,7 +275,7 @@ class SqliteTransaction:
         return one(self._db.execute(SQL["dead_from"], (home.id, queue_id)))[0]
 
     def count(self, queue_id: int, subscription_id: int, state: str, delta: int) -> None:
-        key = (queue_id, subscription_id, str(state))
+        key = (queue_id, subscription_id, state)
         self._deltas[key] = self._deltas.get(key, 0) + delta
 
     def counts(self, queue_id: int, subscription_id: int = 0) -> Counts:

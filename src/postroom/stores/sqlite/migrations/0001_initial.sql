@@ -77,7 +77,8 @@ CREATE INDEX messages_pending ON messages (line, sort_key) WHERE state = 'pendin
 CREATE INDEX messages_due ON messages (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX messages_finished ON messages (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX messages_by_queue ON messages (queue_id);
-CREATE INDEX messages_by_correlation ON messages (correlation_id);
+-- A message that begins a conversation is found by its own id, which the conversation is named after.
+CREATE INDEX messages_by_correlation ON messages (correlation_id) WHERE correlation_id <> id;
 CREATE INDEX messages_by_parent ON messages (parent_id) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX messages_by_key ON messages (coalesce(origin_queue_id, queue_id), idempotency_key)
     WHERE idempotency_key IS NOT NULL;
@@ -156,7 +157,7 @@ CREATE TABLE archive (
     archived_seq INTEGER NOT NULL
 );
 CREATE INDEX archive_by_queue ON archive (queue_id, finished_at);
-CREATE INDEX archive_by_correlation ON archive (correlation_id);
+CREATE INDEX archive_by_correlation ON archive (correlation_id) WHERE correlation_id <> id;
 CREATE UNIQUE INDEX archive_by_key ON archive (coalesce(origin_queue_id, queue_id), idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 
