@@ -59,7 +59,7 @@ def test_the_worker_example_handles_a_message(tmp_path: Path) -> None:
     assert done.stdout.strip() == "{'paid': True}", done.stderr
 
 
-@pytest.mark.parametrize("page", sorted(README.parent.glob("docs/**/*.md")) + [README], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [*sorted(README.parent.glob("docs/**/*.md")), README], ids=lambda p: p.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"

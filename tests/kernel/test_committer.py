@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -253,7 +253,7 @@ def test_an_answer_that_cannot_be_handed_back_stops_nobody(
 
 def test_a_waiter_that_cannot_be_woken_does_not_undo_the_commit(store: FakeStore) -> None:
     class BrokenHub(Hub):
-        def ring(self, woken: Counter[int]) -> None:
+        def ring(self, woken: Mapping[int, int]) -> None:
             raise RuntimeError("gone")
 
     with opened(store, BrokenHub()) as committer:
@@ -265,7 +265,7 @@ def test_waiters_are_rung_only_after_the_commit(store: FakeStore) -> None:
     seen: list[list[list[str]]] = []
 
     class WatchingHub(Hub):
-        def ring(self, woken: Counter[int]) -> None:
+        def ring(self, woken: Mapping[int, int]) -> None:
             seen.append([list(group) for group in store.committed])
 
     with opened(store, WatchingHub()) as committer:

@@ -31,7 +31,7 @@ from postroom.providers.protocol import (
 
 PRODUCT = Product(
     label="The Anthropic API",
-    install="pip install 'postroom[anthropic]'",
+    install="pip install 'postroom[providers]'",
     login="set an Anthropic API key",
 )
 BASE_URL = "https://api.anthropic.com"

@@ -30,7 +30,7 @@ from postroom.providers.protocol import (
 
 PRODUCT = Product(
     label="The OpenAI API",
-    install="pip install 'postroom[openai]'",
+    install="pip install 'postroom[providers]'",
     login="set an OpenAI API key",
 )
 BASE_URL = "https://api.openai.com/v1"

@@ -100,14 +100,14 @@ class Registry:
 
     def get(self, provider_id: str) -> Provider:
         """The same id gives the same provider, which may remember its sessions. Raises UnknownProvider."""
-        provider_id = provider_id.strip() or DEFAULT
+        provider_id = _tidy(provider_id)
         if provider_id not in self._made:
             self._made[provider_id] = self._make(provider_id)
         return self._made[provider_id]
 
     def model_for(self, choice: Choice) -> str:
         """The model to ask for: the agent's own, else its custom provider's; short names are filled in."""
-        provider_id = choice.provider.strip() or DEFAULT
+        provider_id = _tidy(choice.provider)
         custom = (
             self._settings.custom.get(provider_id.removeprefix(CUSTOM)) if _is_custom(provider_id) else None
         )
@@ -234,6 +234,12 @@ class Registry:
 
     def _program(self, name: str) -> str:
         return self._settings.programs.get(name, name)
+
+
+def _tidy(provider_id: str) -> str:
+    """Settings may write `anthropic_api` for `anthropic-api`; the ids of custom providers are the user's own."""
+    provider_id = provider_id.strip() or DEFAULT
+    return provider_id if _is_custom(provider_id) else provider_id.replace("_", "-")
 
 
 def _is_custom(provider_id: str) -> bool:

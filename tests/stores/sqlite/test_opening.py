@@ -37,7 +37,8 @@ def test_a_second_owner_in_the_same_process_is_refused_by_name(tmp_path: Path) -
 def test_a_second_owner_in_another_process_is_refused_and_harms_nothing(tmp_path: Path) -> None:
     with postroom.open_sync(str(tmp_path / "room.db"), housekeeping=False) as room:
         room.create_queue("jobs")
-        program = f"import postroom\nwith postroom.open_sync({str(tmp_path / 'room.db')!r}) as room: print('opened')"
+        path = str(tmp_path / "room.db")
+        program = f"import postroom\nwith postroom.open_sync({path!r}) as room: print('opened')"
         other = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
         )
@@ -130,7 +131,7 @@ def test_a_full_disk_refuses_whole_requests_and_accepts_again_when_there_is_room
         assert isinstance(store, SqliteStore)
         pages = store._db.pragma("page_count")
         store._db.pragma("max_page_count", pages + 5)
-        with pytest.raises(StoreFull, match="disk of .* is full; nothing was written"):
+        with pytest.raises(StoreFull, match=r"disk of .* is full; nothing was written"):
             room.publish_many("jobs", ["x" * 1000] * 1000)
         assert room.counts("jobs").pending == 1
         store._db.pragma("max_page_count", 10**6)

@@ -5,7 +5,7 @@ A run gathers the publishes of several callers and inserts them together; a refu
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -48,6 +48,8 @@ class Place(msgspec.Struct, frozen=True):
 Draft = tuple[Row, Content]
 
 _astuple = msgspec.structs.astuple
+_make_row = cast("Callable[..., Row]", Row)
+_make_content = cast("Callable[..., Content]", Content)
 _CORRELATION = ROW_FIELDS.index("correlation_id")
 
 
@@ -123,13 +125,11 @@ class PublishRun:
         ids = self._next_ids(len(bodies))
         of_row, of_content = _astuple(pattern[0]), _astuple(pattern[1])
         before, after = of_row[1:_CORRELATION], of_row[_CORRELATION + 1 :]
-        make_row: Callable[..., Row] = Row
-        make_content: Callable[..., Content] = Content
         kind, talk, rest, limits = like.content_type, like.correlation_id, of_content[2:], desk.limits
         drafts = [
             (
-                make_row(*(message_id, *before, talk or message_id, *after)),
-                make_content(*(kind, checks.encoded(body, kind, limits), *rest)),
+                _make_row(*(message_id, *before, talk or message_id, *after)),
+                _make_content(*(kind, checks.encoded(body, kind, limits), *rest)),
             )
             for message_id, body in zip(ids, bodies, strict=True)
         ]
