@@ -1,1 +1,1 @@
-"""Proof that an accepted message is never lost: power cuts, broken disks, killed processes, random histories."""
+"""The proof that no accepted message is lost: power cuts, broken disks, killed processes, random walks."""

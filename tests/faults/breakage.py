@@ -5,8 +5,8 @@ import random
 from tests.faults.disk import Disk, Point
 from tests.faults.vfs import full_error, io_error
 
-# One write or sync fails; a sync fails and forgets what it should have synced; the disk is full once, or for a
-# while; one read fails; everything fails for a while, as on a disk unplugged; everything fails for ever.
+# One write or sync fails; a sync fails and forgets what it should have synced; the disk is full once, or for
+# a while; one read fails; everything fails for a while, as on a disk unplugged; everything fails for ever.
 FAULTS = ("error", "forget", "full", "full-while", "read", "away", "dead")
 
 
@@ -18,7 +18,9 @@ class Breakage:
         self._mode = mode
         self._at = at
         self._rng = rng
-        self._left = {"full-while": rng.randrange(2, 40), "away": rng.randrange(2, 60), "dead": 10**9}.get(mode, 1)
+        self._left = {"full-while": rng.randrange(2, 40), "away": rng.randrange(2, 60), "dead": 10**9}.get(
+            mode, 1
+        )
         self.fired: list[Point | str] = []
         disk.before = self._before
         disk.reading = self._reading

@@ -11,7 +11,6 @@ from postroom.kernel.engine import Outcome
 from postroom.room.core import Core
 from tests.faults.history import History
 
-
 PATIENCE_S = 20
 
 

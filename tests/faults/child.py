@@ -108,7 +108,7 @@ class Child:
             for stored in taken.messages if taken else ():
                 await self._settle({"message_id": stored.row.id, "token": stored.row.token or ""})
 
-    async def _settle(self, held: dict[str, str]) -> None:
+    async def _settle(self, held: dict[str, Any]) -> None:
         rng, self._count = self._rng, self._count + 1
         choice = rng.random()
         if choice < 0.35:

@@ -1,7 +1,7 @@
-"""One crash at a time: a seeded workload, a fault at one point of its disk, and the history held against the rest.
+"""One crash at a time: a seeded workload on a disk of our own, and the history held against what is left.
 
-A power cut needs no run of its own: up to the cut nothing differs from the run without faults, so its recorded
-points give the disk at every cut. A disk that fails changes what follows, so each such fault is a run.
+A power cut needs no run of its own: up to the cut nothing differs from the run without faults, so the points
+recorded there give the disk at every cut. A disk that fails changes what follows, so that is its own run.
 """
 
 import contextlib

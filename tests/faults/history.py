@@ -113,7 +113,7 @@ class History:
         return list(found.values())
 
     def check(self, store: SqliteStore, length: int | None = None, *, settled: bool = True) -> list[str]:
-        """Every promise that is broken. `settled`: what failed must be absent, since a later commit went well."""
+        """Every broken promise. `settled`: what failed must be absent, since a later commit went well."""
         with store.reader() as reader:
             events, whole = lives.read(reader)
             rows = reader.folded()
@@ -154,7 +154,7 @@ class History:
             for place, n in missing.items()
             if n > recorded[place] or place not in self.retention
         ]
-        return set(gone), problems
+        return {id_ for id_, life in gone.items() if life.place in self.retention}, problems
 
 
 def _acknowledged(operations: list[Operation], queues: Container[str]) -> set[str]:
@@ -197,7 +197,7 @@ class _Promises:
         self.pruned = pruned
         self.settled = settled
         self.bodies = Counter(
-            _mark(found.bodies[row.id]) for row in self.rows.values() if row.subscription_id is None
+            _mark(found.bodies.get(row.id)) for row in self.rows.values() if row.subscription_id is None
         )
         self.keyed = Counter(
             key for op in operations for part in _parts(op) for _, key in _sent(part) if key is not None
@@ -256,8 +256,8 @@ class _Promises:
                 if id_ not in self.pruned:
                     self._wrong(operation, f"LOST: {id_} was acknowledged and is not there")
                 continue
-            if self.found.bodies[id_] != body:
-                self._wrong(operation, f"{id_} holds {self.found.bodies[id_]}, sent was {body}")
+            if self.found.bodies.get(id_) != body:
+                self._wrong(operation, f"{id_} holds {self.found.bodies.get(id_)}, sent was {body}")
             if row.idempotency_key != key:
                 self._wrong(operation, f"{id_} has the key {row.idempotency_key}, sent was {key}")
             if not created and key is None:
@@ -311,7 +311,7 @@ class _Promises:
             if op.outcome == "ok" and op.said["verb"] == "Claim"
             for id_, token in op.value
         ]
-        for name, n in Counter((id_, token.split("-")[0]) for id_, token in handed).items():
+        for name, n in Counter((id_, token.partition("-")[0]) for id_, token in handed).items():
             if n > 1:
                 self.problems.append(f"claims: claim {name[1]} of {name[0]} was handed out {n} times")
         for token, n in Counter(handed).items():
@@ -332,7 +332,7 @@ class _Promises:
         return self.lives.get(id_) or Life([], {}, State.PENDING, 0, "", ("", 0))
 
     def _turn(self, id_: str, token: str) -> Any:
-        return self._life(id_).turns.get(int(token.split("-")[0]))
+        return self._life(id_).turns.get(int(token.partition("-")[0]))
 
 
 def _parts(operation: Operation) -> list[dict[str, Any]]:

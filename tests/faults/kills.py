@@ -1,4 +1,4 @@
-"""kill -9 on real processes and real files: what each was told before it died is held against what the next finds."""
+"""kill -9 on real processes and files: what each was told before it died is what the next must find."""
 
 import os
 import random

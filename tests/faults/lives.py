@@ -24,8 +24,8 @@ class Turn:
 
     @property
     def end(self) -> Event | None:
-        """The event that ended the claim; extending it does not."""
-        return next((event for event in self.after if event.type != Change.EXTENDED), None)
+        """The event that ended the claim; one that leaves the message claimed does not."""
+        return next((event for event in self.after if event.details["state"] != State.CLAIMED), None)
 
     @property
     def extensions(self) -> int:

@@ -82,8 +82,14 @@ class Model:
         self.queues = queues
         self.messages: list[Msg] = []
         self.now = 0
+        self._ahead = 0
         self._numbers = 0
         self._subscribers = 0
+
+    def tick(self, told: int, last_event: int) -> None:
+        """Time goes on but never back: when the clock was put back, it goes on from where it stood."""
+        self._ahead = 0 if told >= last_event else max(self._ahead, last_event - told)
+        self.now = told + self._ahead
 
     # what is there
 
@@ -347,6 +353,8 @@ class Model:
         del place.subscribers[name]
 
     def reorder(self, queue: str, ordering: str) -> None:
+        if self.queues[queue].ordering == ordering:
+            return
         self.queues[queue].ordering = ordering
         for m in self.messages:
             if m.live and m.queue == queue and m.state in OPEN:

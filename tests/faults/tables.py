@@ -10,6 +10,7 @@ from postroom.kernel import jsontext
 from postroom.kernel.model import DEAD_LETTER
 from postroom.kernel.rows import ROW_FIELDS, Row
 from postroom.kernel.states import OPEN, State
+from postroom.stores.sqlite.statements import one
 
 COLUMNS = ", ".join(ROW_FIELDS)
 
@@ -63,9 +64,9 @@ def read(db: apsw.Connection) -> Tables:
         counts={(q, s, state): n for q, s, state, n in db.execute("SELECT * FROM counts")},
         queues=queues,
         subscriptions={id_ for (id_,) in db.execute("SELECT id FROM subscriptions")},
-        records=Counter(db.execute("SELECT kind, key FROM records").fetchall()),
-        message_seq=db.execute("SELECT message_seq FROM chain WHERE name = 'head'").fetchone()[0],
-        damage=db.execute("PRAGMA integrity_check(1)").fetchone()[0],
+        records=Counter((str(kind), str(key)) for kind, key in db.execute("SELECT kind, key FROM records")),
+        message_seq=one(db.execute("SELECT message_seq FROM chain WHERE name = 'head'"))[0],
+        damage=one(db.execute("PRAGMA integrity_check(1)"))[0],
     )
 
 

@@ -13,8 +13,8 @@ FAULTS_PER_MODE = 12
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> None:
-    logging.getLogger("postroom").setLevel(logging.CRITICAL)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "postroom")
 
 
 def _proven(tally: Tally) -> None:
@@ -24,10 +24,12 @@ def _proven(tally: Tally) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_accepted_message_is_lost_when_the_power_goes(seed: int) -> None:
+    """Every point of small workloads, in every way, until the share of this test is tried."""
     tally = Tally()
-    try_seed(seed, tally, CUTS if seed < 4 else ("torn",))
+    while tally.points < LEAST_POINTS / len(SEEDS) and not tally.broken:
+        mode = CUTS[(seed + tally.seeds) % len(CUTS)]
+        try_seed(seed + tally.seeds * len(SEEDS), tally, (mode,))
     _proven(tally)
-    assert tally.points >= LEAST_POINTS / len(SEEDS)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -38,8 +40,9 @@ def test_a_failing_or_full_disk_refuses_by_name_and_then_works_again(seed: int) 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_no_accepted_message_is_lost_at_a_hundred_thousand_points() -> None:
-    tally = campaign(100_000, MODES, 1000, print)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("part", range(10))
+def test_no_accepted_message_is_lost_at_a_hundred_thousand_points(part: int) -> None:
+    tally = campaign(10_000, MODES, 1000 * (1 + part), print)
     _proven(tally)
-    assert tally.points >= 100_000
+    assert tally.points >= 10_000

@@ -2,6 +2,7 @@
 
 It has no shared memory and no locks: one connection at a time uses a disk.
 """
+# ruff: noqa: N802 - the methods have SQLite's names
 
 import itertools
 from typing import Any
@@ -22,7 +23,7 @@ IO_ERRORS = {
 
 
 def io_error(kind: str) -> apsw.Error:
-    error = apsw.IOError(f"the disk failed to {kind}")
+    error: Any = apsw.IOError(f"the disk failed to {kind}")
     error.extendedresult = IO_ERRORS[kind]
     return error
 
@@ -94,8 +95,8 @@ class FaultVFS(apsw.VFS):
             return FaultFile(Disk(), "temporary")
         return FaultFile(self.disk, name if isinstance(name, str) else name.filename())
 
-    def excepthook(self, *_: Any) -> None:
-        """As of the files."""
+    def excepthook(self, etype: Any, evalue: Any, etraceback: Any) -> bool:
+        return True
 
     def xFullPathname(self, name: str) -> str:
         return name

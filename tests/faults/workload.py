@@ -44,8 +44,9 @@ def furnish(ask: Callable[[c.Command], Any]) -> None:
 
 
 class Workload:
-    def __init__(self, seed: int, caller: Caller, clock: ManualClock) -> None:
+    def __init__(self, seed: int, caller: Caller, clock: ManualClock, name: str = "") -> None:
         self._rng = random.Random(seed)
+        self._name = name
         self._caller = caller
         self._clock = clock
         self._sent = 0
@@ -77,7 +78,7 @@ class Workload:
         rng = self._rng
         self._sent += 1
         number = rng.randrange(6) if keyed else self._sent
-        mark = f"key-{number}" if keyed else f"message-{number}"
+        mark = f"key-{number}" if keyed else f"{self._name}message-{number}"
         # A body beyond a page makes SQLite write overflow pages.
         size = 6000 if not keyed and rng.random() < 0.05 else (number * 37) % 200
         message = NewMessage(body={"mark": mark, "pad": "x" * size})
@@ -130,7 +131,7 @@ class Workload:
     def _claim(self) -> None:
         self._hold(self._caller.ask(self._claiming()))
 
-    def _holder(self) -> dict[str, str]:
+    def _holder(self) -> dict[str, Any]:
         """Usually a live claim, taken off the list; now and then a used one, or one made up."""
         rng = self._rng
         if not self._held or rng.random() < 0.05:
@@ -165,7 +166,7 @@ class Workload:
 
     def _work(self) -> c.Unit:
         """Complete one, publish what follows from it, and record the turn; now and then with a bad part."""
-        rng, name = self._rng, f"turn-{self._sent}-{self._rng.randrange(10**6)}"
+        rng, name = self._rng, f"{self._name}turn-{self._sent}-{self._rng.randrange(10**6)}"
         parts: list[c.Command] = [self._publishing(), c.AddRecord(kind="turn", key=name, data={"cost": 1})]
         if self._held:
             parts.insert(rng.randrange(2), c.Complete(**self._holder()))

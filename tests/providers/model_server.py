@@ -93,11 +93,11 @@ class ModelServer:
         parts = wire.parts_of(scenario, request.body)
         events = flavour.events(request.body.get("model", "?"), parts, scenario)
         for position, event in enumerate(events):
-            if position == 3 and scenario == "stall":
+            if position == 4 and scenario == "stall":
                 await writer.drain()
                 await self._wait_for_client(reader)
                 return False
-            if position == 3 and scenario == "cut":
+            if position == 4 and scenario == "cut":
                 await writer.drain()
                 return False
             _chunk(writer, event)

@@ -14,7 +14,7 @@ NOW = 1_800_000_000 * SECOND  # 2027-01-15T08:00:00Z
 
 
 def at(*moment: int, zone: str = "UTC") -> int:
-    return round(datetime(*moment, tzinfo=ZoneInfo(zone)).timestamp()) * SECOND  # type: ignore[arg-type]
+    return round(datetime(*moment, tzinfo=ZoneInfo(zone)).timestamp()) * SECOND
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ class Registry:
 
 
 def _tidy(provider_id: str) -> str:
-    """Settings may write `anthropic_api` for `anthropic-api`; the ids of custom providers are the user's own."""
+    """Settings may write `anthropic_api` for `anthropic-api`; custom ids are the user's own."""
     provider_id = provider_id.strip() or DEFAULT
     return provider_id if _is_custom(provider_id) else provider_id.replace("_", "-")
 

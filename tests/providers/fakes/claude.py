@@ -1,12 +1,11 @@
 """A fake of Claude Code 2.1: `claude -p --output-format stream-json --verbose …`."""
 
-import json
 import os
 import sys
 import uuid
 from typing import Any
 
-from stage import Options, Stage  # pyright: ignore[reportMissingImports]
+from stage import Options, Stage
 
 FLAGS = {
     "-p",
@@ -227,11 +226,6 @@ class FakeClaude(Stage):
             "permission_denials": [],
             **fields,
         }
-
-
-def prompt_of(stdin: str) -> str:
-    message = json.loads(stdin)
-    return message["message"]["content"][0]["text"]
 
 
 if __name__ == "__main__":

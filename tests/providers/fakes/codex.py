@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import Any
 
-from stage import Options, Stage  # pyright: ignore[reportMissingImports]
+from stage import Options, Stage
 
 EXEC_VALUED = {"--sandbox", "--profile", "-m", "-c"}
 RESUME_VALUED = {"-m", "-c"}
@@ -47,6 +47,8 @@ class FakeCodex(Stage):
             open(f"{self.state}/profile.toml", "w") as copy,
         ):
             copy.write(file.read())
+            with open(f"{self.state}/profile.mode", "w") as mode:
+                mode.write(str(os.fstat(file.fileno()).st_mode))
         self.read_prompt()
         self.misbehave_first()
         if not self.prompt:

@@ -1,11 +1,11 @@
 """A fake of OpenCode 1.18: `opencode run --format json …`, several steps a turn, no closing event."""
 
-import json
 import os
 import sys
+import uuid
 from typing import Any
 
-from stage import Options, Stage  # pyright: ignore[reportMissingImports]
+from stage import Options, Stage
 
 VALUED = {"--format", "--model", "--title", "--session", "--agent", "--dir"}
 API_ERRORS: dict[str, tuple[int, str, bool, dict[str, str], str]] = {
@@ -44,7 +44,7 @@ class FakeOpenCode(Stage):
             self.complain("\x1b[91m\x1b[1mError: \x1b[0mSession not found", 1)
         if asked and known[asked] != folder:
             self.hang()
-        self.session = asked or f"ses_{len(known):04d}e1f0Ab"
+        self.session = asked or f"ses_{uuid.uuid4().hex}"
         self.keep_session(self.session, folder)
 
     def play(self) -> None:
@@ -125,11 +125,6 @@ class FakeOpenCode(Stage):
         }
         cost = 0 if self.does("free") else 0.00044
         return self.part("step_finish", "step-finish", reason=reason, tokens=tokens, cost=cost)
-
-
-def config_of(state: str) -> dict[str, Any]:
-    with open(f"{state}/opencode.json") as file:
-        return json.load(file)
 
 
 if __name__ == "__main__":

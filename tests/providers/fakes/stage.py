@@ -53,16 +53,20 @@ class Stage:
             file.write(json.dumps(call) + "\n")
 
     def sessions(self) -> dict[str, Any]:
-        try:
-            with open(f"{self.state}/{self.program}.sessions") as file:
-                return json.load(file)
-        except FileNotFoundError:
-            return {}
+        """One file each, since turns run side by side."""
+        head = f"{self.program}.session."
+        kept = {}
+        for name in os.listdir(self.state):
+            if name.startswith(head):
+                with open(f"{self.state}/{name}") as file:
+                    kept[name.removeprefix(head)] = json.load(file)
+        return kept
 
     def keep_session(self, session: str, value: Any) -> None:
-        kept = self.sessions() | {session: value}
-        with open(f"{self.state}/{self.program}.sessions", "w") as file:
-            json.dump(kept, file)
+        path = f"{self.state}/{self.program}.session.{session}"
+        with open(f"{path}.new".replace(".session.", ".new."), "w") as file:
+            json.dump(value, file)
+        os.replace(file.name, path)
 
     def misbehave_first(self) -> None:
         """Before the first event."""
