@@ -42,8 +42,9 @@ class RandomIds:
         if len(stock) < count:
             more = max(self.STOCK, count)
             stock += _tails(os.urandom(10 * more).hex(), more)
-        tails = stock[-count:]
-        del stock[-count:]
+        kept = len(stock) - count
+        tails = stock[kept:]
+        del stock[kept:]
         return [head + tail for tail in tails]
 
     def nonce(self) -> str:

@@ -1,5 +1,7 @@
 """Dead letters: back to the queue they came from, or given up for good."""
 
+import msgspec
+
 from postroom.errors import InvalidField, WrongState
 from postroom.kernel import checks
 from postroom.kernel import commands as c
@@ -11,7 +13,6 @@ from postroom.kernel.verbs.publish import deliveries_of
 
 
 def _dead(desk: Desk, command: c.Replay | c.Discard, verb: str) -> list[Row]:
-    checks.check_count("limit", command.limit, least=1, most=desk.limits.claim_batch)
     if command.scope is not None:
         if command.message_ids:
             raise InvalidField("scope", "and message ids exclude each other")
@@ -29,21 +30,45 @@ def _dead(desk: Desk, command: c.Replay | c.Discard, verb: str) -> list[Row]:
     return rows
 
 
+def _check_limit(desk: Desk, limit: int) -> None:
+    checks.check_count("limit", limit, least=1, most=desk.limits.claim_batch)
+
+
 def replay(desk: Desk, command: c.Replay) -> list[str]:
     """All or none of the ids, each with a clean slate of attempts.
 
     It goes to the end of a fifo queue, and by rank and age elsewhere. Of a whole scope, deliveries whose
     subscriber is gone stay where they are; asked for by id, they are an error.
     """
-    rows = _dead(desk, command, "replayed")
-    if command.scope is not None:
-        rows = [row for row in rows if _addressee(desk, row) is not None]
+    _check_limit(desk, command.limit)
+    rows = _replayable(desk, command)
+    # A broadcast goes to all its subscribers anew, also to those who had given it up.
+    anew = {row.id for row in rows if row.subscription_id is None}
+    revived = []
     for row in rows:
-        if _addressee(desk, row) is None:
-            raise WrongState(message_id=row.id, state="dead and its subscriber gone", verb="replayed")
-    for row in rows:
-        _revive(desk, row)
-    return [row.id for row in rows]
+        if row.subscription_id is not None and row.parent_id in anew:
+            desk.move(row, Change.DISCARDED, State.CANCELLED)
+            desk.tx.save([row])
+        else:
+            _revive(desk, row)
+            revived.append(row.id)
+    return revived
+
+
+def _replayable(desk: Desk, command: c.Replay) -> list[Row]:
+    if command.scope is None:
+        rows = _dead(desk, command, "replayed")
+        for row in rows:
+            if _addressee(desk, row) is None:
+                raise WrongState(message_id=row.id, state="dead and its subscriber gone", verb="replayed")
+        return rows
+    asked = command.limit
+    while True:
+        found = _dead(desk, msgspec.structs.replace(command, limit=asked), "replayed")
+        rows = [row for row in found if _addressee(desk, row) is not None]
+        if len(rows) >= command.limit or len(found) < asked:
+            return rows[: command.limit]
+        asked *= 4
 
 
 def _addressee(desk: Desk, row: Row) -> int | None:
@@ -83,6 +108,7 @@ def _broadcast_anew(desk: Desk, row: Row, queue: Queue) -> None:
 
 
 def discard(desk: Desk, command: c.Discard) -> list[str]:
+    _check_limit(desk, command.limit)
     rows = _dead(desk, command, "discarded")
     for row in rows:
         desk.move(row, Change.DISCARDED, State.CANCELLED)

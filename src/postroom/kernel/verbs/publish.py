@@ -81,7 +81,7 @@ class PublishRun:
         if len(messages) == 1 and place.plain and messages[0].idempotency_key is None:
             return [self._add_one(place, messages[0])]
         drafts: list[Draft] = []
-        answers: list[Receipt | Draft] = []
+        answers: list[tuple[Row, bool]] = []
         fresh: dict[tuple[int, str], Draft] = {}
         limits = desk.limits
         for message_id, message in zip(self._next_ids(len(messages)), messages, strict=True):
@@ -92,23 +92,20 @@ class PublishRun:
                 first = self._known(queue, key, fresh)
                 if first is not None:
                     _same_body(first, body, message, key)
-                    answers.append(Receipt(first[0].id, False, State(first[0].state)))
+                    answers.append((first[0], False))
                     continue
             draft = self._drafted(place, message, message_id, body)
             drafts.append(draft)
             if key is not None:
                 fresh[(queue.id, key)] = draft
-            answers.append(draft)
+            answers.append((draft[0], True))
         if drafts:
             if place.plain:
                 self._admit(queue, drafts)
             else:
                 self._admit_bounded(queue, drafts)
             self._keys.update(fresh)
-        return [
-            answer if isinstance(answer, Receipt) else Receipt(answer[0].id, True, _STATES[answer[0].state])
-            for answer in answers
-        ]
+        return [Receipt(row.id, created, _STATES[row.state]) for row, created in answers]
 
     def add_like(self, command: c.PublishLike) -> list[Receipt]:
         """As `add`, quicker: the first message is made in full, and the others after its pattern."""
@@ -171,8 +168,9 @@ class PublishRun:
             self._ids = self._desk.ids.make(max(count, self._expected), self._desk.now)
         if count == 1:
             return [self._ids.pop()]
-        taken = self._ids[-count:]
-        del self._ids[-count:]
+        kept = len(self._ids) - count
+        taken = self._ids[kept:]
+        del self._ids[kept:]
         return taken
 
     def _known(self, queue: Queue, key: str, fresh: dict[tuple[int, str], Draft]) -> Draft | None:

@@ -180,6 +180,9 @@ class SqliteStore:
                 yield SqliteReader(self._db)
             return
         db = self._readers.get()
+        if self._closed:
+            self._readers.put(db)
+            raise StoreClosed
         try:
             with translated(self._name):
                 if db is None:
@@ -213,6 +216,9 @@ class SqliteStore:
                     db = self._readers.get()
                     if db is not None:
                         db.close()
+                # For whoever came meanwhile and now waits: to see that it is closed.
+                for _ in range(READERS):
+                    self._readers.put(None)
             try:
                 with translated(self._name):
                     self._mark_clean(True)
