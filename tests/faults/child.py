@@ -86,9 +86,12 @@ class Child:
     async def publisher(self) -> None:
         while True:
             queue = self._rng.choice([*QUEUES])
-            receipts = await self.ask(
-                c.Publish(queue=queue, messages=self._messages(self._rng.choice((1, 1, 4))))
-            )
+            messages = self._messages(self._rng.choice((1, 1, 4)))
+            command: c.Command = c.Publish(queue=queue, messages=messages)
+            if self._rng.random() < 0.3:
+                bodies = [message.body for message in messages]
+                command = c.PublishLike(queue=queue, bodies=bodies, like=NewMessage())
+            receipts = await self.ask(command)
             self._ids = [*self._ids[-50:], *(receipt.id for receipt in receipts or ())]
 
     async def keyed_publisher(self) -> None:

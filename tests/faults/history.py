@@ -37,6 +37,9 @@ def told(command: c.Command) -> dict[str, Any]:
     if isinstance(command, c.Publish):
         said["queue"] = command.queue
         said["messages"] = [[message.body, message.idempotency_key] for message in command.messages]
+    elif isinstance(command, c.PublishLike):
+        said |= {"verb": "Publish", "queue": command.queue}
+        said["messages"] = [[body, command.like.idempotency_key] for body in command.bodies]
     elif isinstance(command, c.Held):
         said |= {"id": command.message_id, "token": command.token}
     elif isinstance(command, c.Cancel | c.Kill):
@@ -52,7 +55,7 @@ def told(command: c.Command) -> dict[str, Any]:
 
 def answer(command: c.Command, value: Any) -> Any:
     """What a caller was told, as plain JSON."""
-    if isinstance(command, c.Publish):
+    if isinstance(command, c.Publish | c.PublishLike):
         return [[receipt.id, receipt.created, str(receipt.state)] for receipt in value]
     if isinstance(command, c.Claim):
         return [[stored.row.id, stored.row.token] for stored in value.messages]

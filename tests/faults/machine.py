@@ -178,6 +178,7 @@ class QueueMachine(RuleBasedStateMachine):
                     "visible": new.delay_until,
                 }
             )
+        before = {m.id: m.state for m in self.model.messages}
         receipts, expected = self.both(
             lambda: self.room.publish_many(queue, news), lambda: self.model.publish(queue, drafts)
         )
@@ -186,7 +187,8 @@ class QueueMachine(RuleBasedStateMachine):
             assert receipt.created == created
             message.id = message.id or receipt.id
             assert receipt.id == message.id
-            assert receipt.state == message.state
+            # A known one may have been dropped by this very call; `test_found` has that case.
+            assert receipt.state in (message.state, None if created else before.get(message.id))
 
     # claiming and settling
 
@@ -313,7 +315,8 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(verb=st.sampled_from(["replay", "discard"]), limit=st.integers(1, 3))
     def dead_letters(self, verb: str, limit: int) -> None:
-        self._dead_letters(verb, lambda: self.model.all_dead(limit), scope="default", limit=limit)
+        only = self.model.addressee_there if verb == "replay" else None
+        self._dead_letters(verb, lambda: self.model.all_dead(limit, only), scope="default", limit=limit)
 
     def _dead_letters(self, verb: str, choose: Any, *, ids: Any = (), **scope: Any) -> None:
         def expect() -> list[str]:
@@ -322,12 +325,9 @@ class QueueMachine(RuleBasedStateMachine):
                 for m in chosen:
                     self.model.end(m, "cancelled")
                 return [m.id for m in chosen]
-            there = [m for m in chosen if self.model.addressee_there(m)]
-            if ids and len(there) < len(chosen):
+            if not all(self.model.addressee_there(m) for m in chosen):
                 raise Refused(WrongState)
-            for m in there:
-                self.model.replay(m)
-            return [m.id for m in there]
+            return [m.id for m in chosen if self.model.replay(m, chosen)]
 
         done, expected = self.both(lambda: getattr(self.room, verb)(*ids, **scope), expect)
         assert done == expected

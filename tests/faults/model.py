@@ -3,7 +3,7 @@
 It keeps no rows, no ledger and no indexes; what the kernel does must come out the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -311,15 +311,19 @@ class Model:
             raise Refused(WrongState)
         return found
 
-    def all_dead(self, limit: int) -> list[Msg]:
-        return sorted((m for m in self.messages if m.live and m.state == "dead"), key=lambda m: m.number)[
-            :limit
-        ]
+    def all_dead(self, limit: int, only: Callable[[Msg], bool] | None) -> list[Msg]:
+        """The oldest dead letters, up to a limit; with `only`, of those that it allows."""
+        dead = [m for m in self.messages if m.live and m.state == "dead" and (only is None or only(m))]
+        return sorted(dead, key=lambda m: m.number)[:limit]
 
     def addressee_there(self, m: Msg) -> bool:
         return m.subscriber is None or m.subscriber in self.queues[m.queue].subscribers.values()
 
-    def replay(self, m: Msg) -> None:
+    def replay(self, m: Msg, together: list[Msg]) -> bool:
+        """False for a delivery whose broadcast is replayed with it: that one reaches everybody anew."""
+        if m.parent in together:
+            self.end(m, "cancelled")
+            return False
         m.attempts, m.visible, m.ended, m.state, m.buried = 0, None, None, "pending", False
         if m.expires is not None and m.expires <= self.now:
             m.expires = self.now + max(m.expires - m.created, 1)
@@ -329,6 +333,7 @@ class Model:
             self.deliver(m, subscribers.values())
             if not subscribers:
                 self.end(m, "completed")
+        return True
 
     def subscribe(self, queue: str, name: str, earliest: bool) -> None:
         place = self.queues[queue]

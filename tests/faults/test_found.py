@@ -28,6 +28,14 @@ def test_every_receipt_of_a_key_sent_twice_at_once_tells_the_state_the_message_h
     assert [receipt.state for receipt in receipts] == [state, state]
 
 
+def test_the_receipt_of_a_known_key_tells_that_this_call_dropped_the_message(room: postroom.SyncRoom) -> None:
+    room.create_queue("small", max_depth=1, overflow_policy="drop_oldest")
+    room.publish("small", 1, key="k")
+    again = [NewMessage(body=1, idempotency_key="k"), NewMessage(body=2)]
+    receipts = room.publish_many("small", again)
+    assert receipts[0].state == room.get(receipts[0].id).state == "dead"
+
+
 def test_a_replayed_broadcast_reaches_each_subscriber_once(room: postroom.SyncRoom) -> None:
     """One subscriber gave up, then the broadcast was killed: both are dead letters of the same message."""
     room.create_queue("news", consumer_mode="broadcast")
@@ -39,6 +47,22 @@ def test_a_replayed_broadcast_reaches_each_subscriber_once(room: postroom.SyncRo
     room.kill(sent.id, "no")
     room.replay(scope="default")
     assert len(room.claim("news", subscription="ben", limit=None)) == 1
+    assert len(room.claim("news", subscription="anna", limit=None)) == 1
+
+
+def test_replays_of_a_broadcast_and_of_its_delivery_reach_the_subscriber_once(
+    room: postroom.SyncRoom,
+) -> None:
+    """As above, but the dead letters come back one at a time."""
+    room.create_queue("news", consumer_mode="broadcast")
+    room.subscribe("news", "anna")
+    room.subscribe("news", "ben")
+    sent = room.publish("news", "x")
+    [delivery] = room.claim("news", subscription="anna")
+    room.fail(delivery, "no", retry=False)
+    room.kill(sent.id, "no")
+    room.replay(scope="default", limit=1)
+    room.replay(scope="default", limit=1)
     assert len(room.claim("news", subscription="anna", limit=None)) == 1
 
 

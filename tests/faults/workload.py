@@ -95,10 +95,13 @@ class Workload:
             message.labels = {"colour": "blue"}
         return message
 
-    def _publishing(self, queue: str | None = None) -> c.Publish:
+    def _publishing(self, queue: str | None = None) -> c.Publish | c.PublishLike:
         chosen = queue or self._rng.choice([*COMPETING, NEWS])
         many = self._rng.choice((1, 1, 1, 2, 3))
-        return c.Publish(queue=chosen, messages=[self._message() for _ in range(many)])
+        messages = [self._message() for _ in range(many)]
+        if self._rng.random() < 0.2:
+            return c.PublishLike(queue=chosen, bodies=[each.body for each in messages], like=messages[0])
+        return c.Publish(queue=chosen, messages=messages)
 
     def _remember(self, receipts: Any) -> None:
         self._ids += [receipt.id for receipt in receipts or ()]
@@ -188,7 +191,7 @@ class Workload:
         for command, value in zip(commands, self._caller.ask_together(commands), strict=True):
             if isinstance(command, c.Claim):
                 self._hold(value)
-            elif isinstance(command, c.Publish):
+            elif isinstance(command, c.Publish | c.PublishLike):
                 self._remember(value)
 
     # from outside

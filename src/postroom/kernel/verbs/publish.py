@@ -105,7 +105,15 @@ class PublishRun:
             else:
                 self._admit_bounded(queue, drafts)
             self._keys.update(fresh)
-        return [Receipt(row.id, created, _STATES[row.state]) for row, created in answers]
+        return [
+            Receipt(row.id, created, _STATES[row.state if created else self._state_now(place, row)])
+            for row, created in answers
+        ]
+
+    def _state_now(self, place: Place, row: Row) -> str:
+        """An earlier message may have had to make room for one that came with its repetition."""
+        now = None if place.plain else self._desk.tx.row(row.id)
+        return row.state if now is None else now.state
 
     def add_like(self, command: c.PublishLike) -> list[Receipt]:
         """As `add`, quicker: the first message is made in full, and the others after its pattern."""
