@@ -46,7 +46,7 @@ def replay(desk: Desk, command: c.Replay) -> list[str]:
     anew = {row.id for row in rows if row.subscription_id is None}
     revived = []
     for row in rows:
-        if row.subscription_id is not None and row.parent_id in anew:
+        if row.subscription_id is not None and (row.parent_id in anew or _on_its_way(desk, row)):
             desk.move(row, Change.DISCARDED, State.CANCELLED)
             desk.tx.save([row])
         else:
@@ -69,6 +69,12 @@ def _replayable(desk: Desk, command: c.Replay) -> list[Row]:
         if len(rows) >= command.limit or len(found) < asked:
             return rows[: command.limit]
         asked *= 4
+
+
+def _on_its_way(desk: Desk, row: Row) -> bool:
+    """Whether its subscriber is being given the same broadcast again already."""
+    assert row.parent_id is not None, "a delivery knows its broadcast"
+    return any(other.subscription_id == row.subscription_id for other in desk.tx.deliveries(row.parent_id))
 
 
 def _addressee(desk: Desk, row: Row) -> int | None:
@@ -99,10 +105,12 @@ def _revive(desk: Desk, row: Row) -> None:
 
 
 def _broadcast_anew(desk: Desk, row: Row, queue: Queue) -> None:
-    deliveries = deliveries_of(desk, row, desk.tx.subscriptions(queue.id))
+    reached = {delivery.subscription_id for delivery in desk.tx.deliveries(row.id)}
+    subscriptions = [each for each in desk.tx.subscriptions(queue.id) if each.id not in reached]
+    deliveries = deliveries_of(desk, row, subscriptions)
     desk.admit(deliveries, queue, [told(delivery, parent=row.id) for delivery in deliveries])
     desk.tx.insert(deliveries, [desk.tx.content(row)] * len(deliveries))
-    if not deliveries:
+    if not deliveries and not reached:
         desk.move(row, Change.COMPLETED, State.COMPLETED)
         desk.tx.save([row])
 
