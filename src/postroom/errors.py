@@ -215,7 +215,7 @@ class StoreCorrupt(StoreError):
 
 
 class StoreFailed(StoreError):
-    """The store {path} failed: {reason}. Nothing of this request was accepted."""
+    """The store {path} failed: {reason}. It may not have been accepted; retry with an idempotency key."""
 
     code = "STORE_FAILED"
 

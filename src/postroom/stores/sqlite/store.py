@@ -223,9 +223,11 @@ class SqliteStore:
                 with translated(self._name):
                     self._mark_clean(True)
             finally:
-                self._db.close(True)
-                if self._lock is not None:
-                    self._lock.release()
+                try:
+                    self._db.close(True)
+                finally:
+                    if self._lock is not None:
+                        self._lock.release()
 
 
 def _keep_plans(db: apsw.Connection) -> None:
