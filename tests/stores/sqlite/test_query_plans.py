@@ -42,7 +42,6 @@ PLANS = {
     "prune_ledger": "INTEGER PRIMARY KEY",
     "last_prunable_event": "INTEGER PRIMARY KEY",
     "peek_count": "PRIMARY KEY",
-    "drop_counts": "PRIMARY KEY",
     "chain": "PRIMARY KEY",
     "set_head": "PRIMARY KEY",
     "set_anchor": "PRIMARY KEY",

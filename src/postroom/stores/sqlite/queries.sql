@@ -140,10 +140,6 @@ SELECT state, n FROM counts WHERE queue_id = ? AND subscription_id = ?;
 -- Move a counter.
 INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n;
 
--- name: drop_counts
--- Forget the counters of a deleted queue.
-DELETE FROM counts WHERE queue_id = ?;
-
 -- name: insert_event
 -- One numbered, chained event.
 INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
