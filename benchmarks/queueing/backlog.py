@@ -18,10 +18,11 @@ AT_ONCE = 50_000
 NUMBERS = "WITH RECURSIVE n (seq) AS (SELECT ?1 UNION ALL SELECT seq + 1 FROM n WHERE seq < ?1 + ?2 - 1)"
 COMPLETED = "UPDATE messages SET state = 'completed', finished_at = updated_at, attempts = 1, claims = 1"
 COUNTED = """
-INSERT INTO counts SELECT queue_id, 0, state, count(*) FROM messages WHERE true GROUP BY queue_id, state
+INSERT INTO figures SELECT queue_id, 0, state, count(*), NULL, NULL, NULL
+FROM messages WHERE true GROUP BY queue_id, state
 ON CONFLICT DO UPDATE SET n = excluded.n
 """
-NUMBERED = "UPDATE chain SET message_seq = (SELECT max(seq) FROM messages) WHERE name = 'head'"
+NUMBERED = "UPDATE figures SET message_seq = (SELECT max(seq) FROM messages) WHERE name = 'head'"
 
 
 def _selected(insert: str) -> str:

@@ -14,9 +14,22 @@ class PostroomError(Exception):
     http_status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 1
 
+    # Which of several messages that came together is meant, counted from 0, and its key if it has one.
+    item: int | None = None
+    item_key: str | None = None
+
     def __init__(self, **data: Any) -> None:
         self.data = data
         super().__init__(self._sentence(data))
+
+    def of_item(self, number: int, key: str | None = None) -> None:
+        self.item, self.item_key = number, key
+
+    def __str__(self) -> str:
+        if self.item is None:
+            return super().__str__()
+        key = "" if self.item_key is None else f' (key "{self.item_key}")'
+        return f"Message {self.item + 1}{key}: {super().__str__()} None of them was published."
 
     @classmethod
     def _sentence(cls, data: dict[str, Any]) -> str:
@@ -24,7 +37,7 @@ class PostroomError(Exception):
         return template.format(**data)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.data)
+        return _rebuild, (type(self), self.data), self.__dict__
 
 
 def _rebuild(kind: type[PostroomError], data: dict[str, Any]) -> PostroomError:
@@ -69,6 +82,12 @@ class SchemaNotFound(NotFound):
     code = "SCHEMA_NOT_FOUND"
 
 
+class DocumentNotFound(NotFound):
+    """There is no {kind} "{key}"."""
+
+    code = "DOCUMENT_NOT_FOUND"
+
+
 class Invalid(PostroomError):
     """The request is not valid."""
 
@@ -84,7 +103,7 @@ class InvalidField(Invalid):
         super().__init__(field=field, problem=problem)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return InvalidField, (self.data["field"], self.data["problem"])
+        return InvalidField, (self.data["field"], self.data["problem"]), self.__dict__
 
 
 class BodyTooLarge(Invalid):
@@ -173,6 +192,38 @@ class NotEmpty(Conflict):
     """The {kind} "{slug}" still holds {count} open messages. Drain or cancel them first."""
 
     code = "NOT_EMPTY"
+
+
+class DocumentChanged(Conflict):
+    """The {kind} "{key}" was changed meanwhile: it is in version {found}, not {expected}. Read it again."""
+
+    code = "DOCUMENT_CHANGED"
+
+
+class LimitReached(Conflict):
+    """The account "{account}" has no room for {amount}: of {limit}, {spent} are spent and {reserved} are
+    reserved. Wait until running work has ended, or raise the limit."""
+
+    code = "LIMIT_REACHED"
+    http_status = 429
+
+
+class AccountFrozen(Conflict):
+    """The account "{account}" is frozen ({reason}). Thaw it to go on."""
+
+    code = "ACCOUNT_FROZEN"
+
+
+class AlreadyFrozen(Conflict):
+    """The account "{account}" is frozen already ({reason})."""
+
+    code = "ALREADY_FROZEN"
+
+
+class AlreadySettled(Conflict):
+    """The work "{holder}" is settled, so nothing can be reserved for it. Use a new holder."""
+
+    code = "ALREADY_SETTLED"
 
 
 class StoreError(PostroomError):

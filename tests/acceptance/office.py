@@ -1,7 +1,8 @@
 """A small office for acceptance tests: real room, real lanes, the script provider."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import inspect
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import postroom
 from postroom import Message, Room, State
 from postroom.office.intake import Incoming, Taken
 from postroom.office.offices import Office
+from postroom.providers.protocol import Finished, Provider, SessionStarted, TurnRequest, TurnStream
 from postroom.providers.registry import ProviderSettings, Registry
 from postroom.providers.script_rules import Rule, Script
 from postroom.settings.model import parse
@@ -17,16 +19,60 @@ from postroom.settings.model import parse
 AGENTS = ("lead", "coder", "reviewer")
 
 
+class Puppet:
+    """A provider that does what a function says, and remembers what it was asked. The function may return
+    the answer or a list of events, at once or later."""
+
+    def __init__(self, act: Callable[[TurnRequest], Any], name: str = "puppet") -> None:
+        self.name = name
+        self.wants_history = True
+        self.asked: list[TurnRequest] = []
+        self.working = 0
+        self.most_working = 0
+        self._act = act
+
+    async def run(self, request: TurnRequest) -> TurnStream:
+        self.asked.append(request)
+        self.working += 1
+        self.most_working = max(self.working, self.most_working)
+        try:
+            session = request.session_id or f"{self.name}-{len(self.asked)}"
+            yield SessionStarted(session_id=session, provider=self.name)
+            told = self._act(request)
+            told = await told if inspect.isawaitable(told) else told
+            for event in [Finished(text=told)] if isinstance(told, str) else told:
+                yield event
+        finally:
+            self.working -= 1
+
+
+class Cast(Registry):
+    """The providers there are, and puppets besides."""
+
+    def __init__(self, settings: ProviderSettings, puppets: Mapping[str, Provider]) -> None:
+        super().__init__(settings)
+        self._puppets = puppets
+
+    def get(self, provider_id: str) -> Provider:
+        return self._puppets.get(provider_id) or super().get(provider_id)
+
+
 class Staffed:
-    def __init__(self, room: Room, office: Office) -> None:
+    def __init__(self, room: Room, office: Office, folder: Path) -> None:
         self.room = room
         self.office = office
+        self.folder = folder
+
+    def workspace(self, agent: str) -> Path:
+        path = self.folder / "work" / agent
+        path.mkdir(parents=True, exist_ok=True)
+        return path
 
     async def write(self, text: str, **fields: Any) -> Taken:
         mail = {"channel": "web", "sender": "Ann", "sender_id": "ann", **fields}
         return await self.office.take_in(Incoming(text=text, **mail))
 
-    async def replies(self, count: int, channel: str = "web", within: float = 10.0) -> list[Message]:
+    async def replies(self, count: int, channel: str = "web", within: float = 60.0) -> list[Message]:
         """The first so many replies in a channel's outbox, once they are there."""
         async with asyncio.timeout(within):
             while True:
@@ -36,7 +82,7 @@ class Staffed:
                     return found
                 await asyncio.sleep(0.01)
 
-    async def quiet(self, within: float = 10.0) -> list[Message]:
+    async def quiet(self, within: float = 60.0) -> list[Message]:
         """Everything in the office, once no inbox or room has open mail."""
         async with asyncio.timeout(within):
             while True:
@@ -47,23 +93,58 @@ class Staffed:
                 await asyncio.sleep(0.01)
 
 
-@asynccontextmanager
-async def staffed(tmp_path: Path, *rules: Rule, **changes: Any) -> AsyncIterator[Staffed]:
-    document: dict[str, Any] = {
+def document(tmp_path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "workspace": {"path": str(tmp_path / "work")},
         "agents": {name: {"name": name.title(), "provider": "script", "model": ""} for name in AGENTS},
         "teams": {"dev": {"name": "Dev", "agents": list(AGENTS), "leader_agent": "lead"}},
         **changes,
     }
-    registry = Registry(ProviderSettings(script=Script(rules=rules, pace=0.01)))
-    async with postroom.open(str(tmp_path / "room.db")) as room:
-        office = Office(room, parse(document), registry)
-        await office.furnish()
+
+
+@asynccontextmanager
+async def opened(
+    room: Room,
+    tmp_path: Path,
+    *rules: Rule,
+    puppets: Mapping[str, Provider] | None = None,
+    pace: float = 0.01,
+    start: bool = True,
+    **changes: Any,
+) -> AsyncIterator[Staffed]:
+    """An office in a room that is open already."""
+    registry = Cast(ProviderSettings(script=Script(rules=rules, pace=pace)), puppets or {})
+    office = Office(room, parse(document(tmp_path, changes)), registry, folder=tmp_path / "home")
+    await office.furnish()
+    if start:
         office.start()
-        try:
-            yield Staffed(room, office)
-        finally:
-            await office.stop(grace=2)
+    try:
+        yield Staffed(room, office, tmp_path)
+    finally:
+        await office.stop(grace=2)
+
+
+@asynccontextmanager
+async def staffed(tmp_path: Path, *rules: Rule, **options: Any) -> AsyncIterator[Staffed]:
+    async with (
+        postroom.open(str(tmp_path / "room.db"), durability="relaxed") as room,
+        opened(room, tmp_path, *rules, **options) as desk,
+    ):
+        yield desk
+
+
+async def until(condition: Callable[[], Any], within: float = 60.0) -> None:
+    """Until it holds; the condition may be a question that takes a while."""
+    async with asyncio.timeout(within):
+        while True:
+            holds = condition()
+            if await holds if inspect.isawaitable(holds) else holds:
+                return
+            await asyncio.sleep(0.01)
+
+
+def content(path: str | Path) -> str:
+    return Path(path).read_text("utf-8")
 
 
 def text(message: Message) -> str:

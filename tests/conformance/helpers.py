@@ -45,6 +45,7 @@ def whole(room: Room | SyncRoom) -> tuple[Any, ...]:
             reader.scopes(tenant),
             reader.subscription_names(),
             reader.positions(),
+            reader.list_accounts(tenant, "", 0, frozen=False, after="", limit=1000),
         )
 
     return read(room, ask)

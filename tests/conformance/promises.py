@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import pairwise
 
 from postroom import Room, State, SyncRoom
+from postroom.kernel.accounts import fold_accounts
 from postroom.kernel.ledger import Event, fold, verify
 from postroom.kernel.model import DEAD_LETTER, ConsumerMode, Counts
 from postroom.kernel.rows import Stored
@@ -17,6 +18,7 @@ def check_promises(room: Room | SyncRoom) -> None:
         events = all_events(reader)
         _chain_holds(reader, events)
         _fold_gives_the_store(reader, events)
+        _accounts_fold_to_the_store(reader, tenant, events)
         messages = reader.page(MessageFilter(tenant=tenant, deliveries=True), None, 1_000_000)
         live = [message for message in messages if not message.archived]
         _counts_are_true(reader, tenant, live)
@@ -42,12 +44,20 @@ def _chain_holds(reader: Reader, events: list[Event]) -> None:
 
 
 def _fold_gives_the_store(reader: Reader, events: list[Event]) -> None:
-    if reader.anchor().seq:
-        return
-    told, kept = fold(events), reader.folded()
-    if any(event.type == "archive.pruned" for event in events):
+    """Also when its beginning was pruned: it goes on from where messages stood then."""
+    cut = reader.anchor().seq > 0
+    told, kept = fold(events, reader.standing()[0], cut=cut), reader.folded()
+    if cut or any(event.type == "archive.pruned" for event in events):
         told = {message_id: folded for message_id, folded in told.items() if message_id in kept}
     assert told == kept
+
+
+def _accounts_fold_to_the_store(reader: Reader, tenant: str, events: list[Event]) -> None:
+    # After every reservation has ended, only what is kept is compared.
+    kept = reader.list_accounts(tenant, "", 2**60, frozen=False, after="", limit=1_000_000)
+    folded = fold_accounts(events, reader.standing()[1])
+    told = {name: account for (owner, name), account in folded.items() if owner == tenant}
+    assert told == {account.name: account for account in kept}
 
 
 def _counts_are_true(reader: Reader, tenant: str, live: list[Stored]) -> None:

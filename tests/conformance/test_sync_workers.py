@@ -11,6 +11,7 @@ from tests.conftest import OpenSync
 
 from postroom import Limits, Message, Reject, Retry, Snooze, State, SyncRoom
 from postroom.kernel.states import TERMINAL
+from postroom.room import sync, sync_workers
 
 SOON_S = 10.0
 
@@ -175,3 +176,40 @@ def test_several_threads_never_handle_the_same_message(jobs: SyncRoom) -> None:
         for receipt in receipts:
             until(jobs, receipt.id, settled)
     assert sorted(seen) == list(range(40))
+
+
+def test_a_stop_before_the_first_run_is_not_lost(sync_room: SyncRoom) -> None:
+    sync_room.create_queue("jobs")
+    sync_room.publish("jobs", 1)
+    handled: list[int] = []
+    sync_room.worker("jobs")(lambda message: handled.append(message.body))
+    sync_room.stop_workers()
+    sync_room.run_workers()
+    assert handled == []
+    sync_room.stop_workers()  # nothing runs: it is not kept for the next time
+    runner = threading.Thread(target=sync_room.run_workers)
+    runner.start()
+    while not handled:
+        time.sleep(0.01)
+    sync_room.stop_workers()
+    runner.join(60)
+    assert handled == [1]
+
+
+def test_workers_that_wait_for_mail_are_woken_by_a_stop(
+    sync_room: SyncRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait for hours here: only the wake-up can end them in time."""
+    monkeypatch.setattr(sync_workers, "WAIT_S", 3600.0)
+    monkeypatch.setattr(sync, "POLL_S", 3600.0)
+    sync_room.create_queue("jobs")
+    sync_room.worker("jobs", concurrency=3)(lambda message: None)
+    runner = threading.Thread(target=lambda: sync_room.run_workers(grace=60))
+    runner.start()
+    hub = sync_room._core.hub
+    while sum(len(waiters) for waiters in hub._lines.values()) < 3:
+        time.sleep(0.01)
+    sync_room.stop_workers()
+    runner.join(60)
+    assert not runner.is_alive()
+    assert not hub._lines, "and nobody is left waiting"

@@ -362,3 +362,25 @@ async def test_closing_the_room_ends_its_workers(jobs: Room, busy: bool) -> None
 async def test_a_worker_out_of_bounds_is_refused(room: Room, concurrency: Any) -> None:
     with pytest.raises(InvalidField, match="concurrency"):
         room.worker("jobs", concurrency=concurrency)(print)
+
+
+async def test_a_stop_before_the_first_run_is_not_lost(jobs: Room) -> None:
+    handled: list[Any] = []
+    heard = asyncio.Event()
+
+    async def handle(message: Message) -> None:
+        handled.append(message.body)
+        heard.set()
+
+    jobs.worker("jobs")(handle)
+    await jobs.publish("jobs", 1)
+    jobs.stop_workers()
+    async with asyncio.timeout(60):
+        await jobs.run_workers()
+    assert handled == []
+    jobs.stop_workers()  # nothing runs: it is not kept for the next time
+    running = asyncio.create_task(jobs.run_workers())
+    async with asyncio.timeout(60):
+        await heard.wait()
+    jobs.stop_workers()
+    await running

@@ -39,7 +39,7 @@ def told(command: c.Command) -> dict[str, Any]:
         said["messages"] = [[message.body, message.idempotency_key] for message in command.messages]
     elif isinstance(command, c.PublishLike):
         said |= {"verb": "Publish", "queue": command.queue}
-        said["messages"] = [[body, command.like.idempotency_key] for body in command.bodies]
+        said["messages"] = [[body, command.like and command.like.idempotency_key] for body in command.bodies]
     elif isinstance(command, c.Held):
         said |= {"id": command.message_id, "token": command.token}
     elif isinstance(command, c.Cancel | c.Kill):
@@ -119,7 +119,7 @@ class History:
         """Every broken promise. `settled`: what failed must be absent, since a later commit went well."""
         with store.reader() as reader:
             events, whole = lives.read(reader)
-            rows = reader.folded()
+            rows, start = reader.folded(), reader.standing()[0]
             problems = lives.check_chain(reader, events)
             found = tables.read(store._db)
         told_lives, overlaps = lives.lives(events)
@@ -127,7 +127,7 @@ class History:
         problems += tables.check(found)
         pruned, missing = self._pruned(told_lives, rows.keys(), events)
         problems += missing
-        problems += lives.check_fold(events, whole, rows, pruned)
+        problems += lives.check_fold(events, start, whole, rows, pruned)
         problems += lives.check_attempts(told_lives, _most_retries(found, events))
         problems += lives.check_order(events)
         if whole:

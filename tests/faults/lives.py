@@ -60,17 +60,16 @@ def check_chain(reader: Reader, events: list[Event]) -> list[str]:
     return [] if times == sorted(times) else ["ledger: time goes back"]
 
 
-def check_fold(events: list[Event], whole: bool, rows: dict[str, Folded], pruned: set[str]) -> list[str]:
-    """Folding the ledger gives the state of every row. A message pruned from the archive has no row."""
-    if whole:
-        try:
-            folded = fold(events)
-        except LedgerBroken as error:
-            return [f"fold: {error}"]
-    else:
-        folded = {
-            id_: Folded(life.place, life.state, life.attempts) for id_, life in lives(events)[0].items()
-        }
+def check_fold(
+    events: list[Event], start: dict[str, Folded], whole: bool, rows: dict[str, Folded], pruned: set[str]
+) -> list[str]:
+    """Folding the ledger gives the state of every row. A message pruned from the archive has no row.
+
+    Of a ledger whose beginning was pruned, the fold goes on from where messages stood then."""
+    try:
+        folded = fold(events, dict(start), cut=not whole)
+    except LedgerBroken as error:
+        return [f"fold: {error}"]
     problems = []
     for id_, expected in folded.items():
         if id_ in pruned:
@@ -80,9 +79,7 @@ def check_fold(events: list[Event], whole: bool, rows: dict[str, Folded], pruned
             problems.append(f"fold: {id_} is {expected.state} in the ledger but has no row")
         elif row != expected:
             problems.append(f"fold: {id_} is {row} but the ledger says {expected}")
-    if whole:
-        problems += [f"fold: {id_} has a row but no event" for id_ in rows.keys() - folded.keys()]
-    return problems
+    return problems + [f"fold: {id_} has a row but no event" for id_ in rows.keys() - folded.keys()]
 
 
 def lives(events: Iterable[Event]) -> tuple[dict[str, Life], list[str]]:

@@ -35,7 +35,8 @@ from tests.faults import lives, tables
 from tests.faults.model import Model, Msg, Queue, Refused
 from tests.faults.vfs import FaultVFS
 
-KEEP = Retention(archive_after_s=30, dead_after_s=100, aging_after_s=20, aging_step=50)
+ARCHIVE_AFTER_S, DEAD_AFTER_S = 30, 100
+KEEP = Retention(archive_after_s=ARCHIVE_AFTER_S, dead_after_s=DEAD_AFTER_S, aging_after_s=20, aging_step=50)
 BACKOFF_S = 2.0
 QUEUES = {
     "jobs": Queue(),
@@ -107,7 +108,7 @@ class QueueMachine(RuleBasedStateMachine):
         with self.store.reader() as reader:
             events, whole = lives.read(reader)
             problems = lives.check_chain(reader, events)
-            problems += lives.check_fold(events, whole, reader.folded(), set())
+            problems += lives.check_fold(events, reader.standing()[0], whole, reader.folded(), set())
         problems += lives.lives(events)[1] + lives.check_order(events)
         if isinstance(self.store, SqliteStore):
             problems += tables.check(tables.read(self.store._db))
@@ -383,7 +384,7 @@ class QueueMachine(RuleBasedStateMachine):
         work = {
             VISIBILITY: model.sweep,
             EXPIRY: model.sweep,
-            ARCHIVER: lambda: model.archive(KEEP.archive_after_s, KEEP.dead_after_s or 0),
+            ARCHIVER: lambda: model.archive(ARCHIVE_AFTER_S, DEAD_AFTER_S),
             AGING: lambda: model.age(KEEP.aging_after_s, KEEP.aging_step),
         }
         self.both(lambda: self.room.housekeep(name), work.get(name, lambda: None))

@@ -48,7 +48,7 @@ DAMAGES = {
     ),
     "a claim forgotten": ("UPDATE messages SET claims = 0 WHERE state = 'claimed'", "claims:"),
     "a claim without end": ("UPDATE messages SET due_at = NULL WHERE state = 'claimed'", "row:"),
-    "a wrong count": ("UPDATE counts SET n = n + 1", "counts:"),
+    "a wrong count": ("UPDATE figures SET n = n + 1 WHERE queue_id > 0", "counts:"),
     "an event altered": ("UPDATE ledger SET actor = 'somebody' WHERE seq = 9", "ledger:"),
     "an event gone": ("DELETE FROM ledger WHERE seq = (SELECT max(seq) FROM ledger)", "ledger:"),
     "half a unit": ("DELETE FROM records", "happened in part"),

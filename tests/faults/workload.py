@@ -99,7 +99,10 @@ class Workload:
         chosen = queue or self._rng.choice([*COMPETING, NEWS])
         many = self._rng.choice((1, 1, 1, 2, 3))
         messages = [self._message() for _ in range(many)]
-        if self._rng.random() < 0.2:
+        way = self._rng.random()
+        if way < 0.2:
+            return c.PublishLike(queue=chosen, bodies=[each.body for each in messages])
+        if way < 0.4:
             return c.PublishLike(queue=chosen, bodies=[each.body for each in messages], like=messages[0])
         return c.Publish(queue=chosen, messages=messages)
 

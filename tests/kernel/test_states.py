@@ -12,7 +12,7 @@ WANTED: dict[str, set[tuple[str | None, str]]] = {
     "message.ready": {("delayed", "pending")},
     "message.claimed": {("pending", "claimed")},
     "message.extended": {("claimed", "claimed")},
-    "message.completed": {("claimed", "completed"), ("pending", "completed")},
+    "message.completed": {("claimed", "completed"), ("pending", "completed"), ("delayed", "completed")},
     "message.failed": {("claimed", "delayed"), ("claimed", "pending")},
     "message.released": {("claimed", "pending")},
     "message.snoozed": {("claimed", "delayed")},
@@ -23,6 +23,9 @@ WANTED: dict[str, set[tuple[str | None, str]]] = {
     "message.replayed": {("dead", "pending")},
     "message.discarded": {("dead", "cancelled")},
     "message.reordered": {("pending", "pending"), ("delayed", "delayed"), ("claimed", "claimed")},
+    "message.routed": {("pending", "pending"), ("delayed", "delayed")},
+    "message.transformed": {("pending", "pending"), ("delayed", "delayed")},
+    "message.held": {("pending", "delayed"), ("delayed", "delayed")},
 }
 
 

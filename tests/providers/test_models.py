@@ -17,6 +17,10 @@ from postroom.providers import resolve_model
         ("openai", "gpt-5.3-codex", "gpt-5.3-codex"),
         ("anthropic", "claude-next", "claude-next"),
         ("anthropic", "", ""),
+        ("openai", "default", ""),
+        ("opencode", "Default", ""),
+        ("anthropic-api", "default", "claude-sonnet-4-6"),
+        ("openai-api", "", "gpt-5.2"),
         ("custom:mine", "opus", "opus"),
     ],
 )

@@ -76,6 +76,7 @@ def test_the_model_is_the_agents_own_else_the_custom_providers() -> None:
     assert registry.model_for(Choice("anthropic_api", "sonnet")) == "claude-sonnet-4-6"
     assert registry.model_for(Choice("", "opus")) == "claude-opus-4-6"
     assert registry.model_for(Choice("custom:a", "")) == "m1"
+    assert registry.model_for(Choice("custom:a", "default")) == "m1"
     assert registry.model_for(Choice("custom:a", "sonnet")) == "sonnet"
     assert registry.model_for(Choice("openai", "")) == ""
 

@@ -104,7 +104,9 @@ def test_an_empty_file_gives_a_room_with_one_agent_and_sensible_values() -> None
 def test_every_bound_has_a_default() -> None:
     empty = parse({})
     bounds = {**empty.guards.model_dump(), **empty.limits.model_dump(), **empty.budgets.model_dump()}
-    assert {name for name, value in bounds.items() if value is None} == {"turn_usd"}
+    assert bounds.pop("turns_per_provider") == {}, "turns_at_once holds for all"
+    unbounded = {name for name, value in bounds.items() if value is None}
+    assert unbounded == {"turn_usd", "owner_requests_per_minute"}, "their own budgets and keys bound these"
     assert all(value > 0 for value in bounds.values() if value is not None)
 
 

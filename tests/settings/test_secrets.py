@@ -20,7 +20,7 @@ STORED: dict[str, Any] = {
     "custom_providers": {"secret": {"api_key": "cp-secret", "name": "shown"}},
     "agents": {"token": {"name": "shown", "env": {"MY_API_KEY": "env-secret"}}},
     "store": {"url": "postgresql://u:pw-secret@h/db"},
-    "plugins": [{"name": "a", "apiKey": "a-secret"}, {"name": "b", "apiKey": "b-secret"}],
+    "extensions": [{"name": "a", "apiKey": "a-secret"}, {"name": "b", "apiKey": "b-secret"}],
     "credentials": {"inner": "deep-secret", "list": ["list-secret"]},
     "api": {"auth": "token", "token": "file:/run/token"},
     "note": "******** is a line of stars",
@@ -53,8 +53,8 @@ def test_a_new_secret_is_taken_and_a_removed_one_is_gone() -> None:
 
 def test_entries_of_a_list_find_their_secret_in_any_order() -> None:
     shown = masked(STORED)
-    shown["plugins"].reverse()
-    assert [plugin["apiKey"] for plugin in unmasked(shown, STORED)["plugins"]] == ["b-secret", "a-secret"]
+    shown["extensions"].reverse()
+    assert [each["apiKey"] for each in unmasked(shown, STORED)["extensions"]] == ["b-secret", "a-secret"]
 
 
 @pytest.mark.parametrize(

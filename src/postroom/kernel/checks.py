@@ -1,11 +1,12 @@
 """What is accepted: every field of a request, checked before anything is written."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from postroom.errors import BodyTooLarge, InvalidField
+from postroom.errors import BodyTooLarge, InvalidField, PostroomError
 from postroom.kernel import jsontext
 from postroom.kernel.limits import Limits
 from postroom.kernel.model import NewMessage, QueueSettings
@@ -134,6 +135,9 @@ def check_message(message: NewMessage, limits: Limits) -> None:
         check_name("content_type", m.content_type, limits)
     if m.idempotency_key is not None:
         check_name("idempotency_key", m.idempotency_key, limits)
+        if "\x1f" in m.idempotency_key:
+            # It divides the parts of a key whose message was moved.
+            raise InvalidField("idempotency_key", "must not contain the character U+001F")
     if m.correlation_id is not None or m.causation_id is not None or m.parent_id is not None:
         check_texts(m, ("correlation_id", "causation_id", "parent_id"), limits)
     if m.source_type != "user":
@@ -199,18 +203,38 @@ def check_labels(labels: dict[str, Any], limits: Limits) -> None:
     if len(labels) > limits.labels:
         raise InvalidField("labels", f"has {len(labels)} entries, at most {limits.labels} are allowed")
     for name, value in labels.items():
-        if not isinstance(name, str) or not 0 < len(name) <= limits.label_key_chars:
+        if not is_text(name) or not 0 < len(name) <= limits.label_key_chars:
             raise InvalidField(
                 "labels", f"name {name!r} is not 1 to {limits.label_key_chars} characters long"
             )
         if not isinstance(value, str | int | float | bool | None):
             raise InvalidField(f"labels.{name}", "must be a text, a number, true, false or null")
-        if isinstance(value, str) and len(value) > limits.label_value_chars:
-            raise InvalidField(f"labels.{name}", f"is longer than {limits.label_value_chars} characters")
+        if isinstance(value, str):
+            if len(value) > limits.label_value_chars:
+                raise InvalidField(f"labels.{name}", f"is longer than {limits.label_value_chars} characters")
+            if not is_text(value):
+                raise InvalidField(f"labels.{name}", "is not valid text (half a surrogate pair)")
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InvalidField(f"labels.{name}", "is too large a number")
 
 
 def body_bytes(message: NewMessage, limits: Limits) -> bytes | None:
     return encoded(message.body, message.content_type, limits)
+
+
+def first_refused(bodies: Sequence[Any], content_type: str, limits: Limits) -> int:
+    """The place of the first body that cannot be taken."""
+    for number, body in enumerate(bodies):
+        try:
+            encoded(body, content_type, limits)
+        except PostroomError:
+            return number
+    raise AssertionError("all of them can be taken")
+
+
+def shown_key(key: Any) -> str | None:
+    """An idempotency key as an error may name it: it may be what is wrong."""
+    return key[:100] if is_text(key) else None
 
 
 def encoded(body: Any, content_type: str, limits: Limits) -> bytes | None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from postroom.kernel.accounts import Charge
 from postroom.kernel.model import NewMessage, PlaceState
 
 
@@ -62,17 +63,20 @@ class Publish(Command, frozen=True):
 
 
 class PublishLike(Command, frozen=True):
-    """Many bodies that are alike in everything else; what is said about them is checked once."""
+    """Bodies that are alike in everything else; what is said about them is checked once.
+
+    Without `like` nothing is said about them; then the actor is their source.
+    """
 
     queue: str
     bodies: list[Any]
-    like: NewMessage
+    like: NewMessage | None = None
 
 
 class Claim(Command, frozen=True):
     """Take up to `limit` messages (None: all waiting) from the first of these queues that have any.
 
-    Of several queues, `subscription` is for those that broadcast.
+    Of several queues, `subscription` is for those that broadcast. `labels`: only messages that carry them.
     """
 
     queues: tuple[str, ...]
@@ -80,6 +84,7 @@ class Claim(Command, frozen=True):
     lease_s: float | None = None
     worker: str = ""
     subscription: str | None = None
+    labels: tuple[tuple[str, Any], ...] = ()
 
 
 class Held(Command, frozen=True):
@@ -185,6 +190,98 @@ class AddRecord(Command, frozen=True):
     message_id: str | None = None
 
 
+class PutDocument(Command, frozen=True):
+    """Write a document whole; with `expect`, only in place of that version (0: it must not be there).
+
+    With `history`, what it says is also kept among the records; progress and counters need none."""
+
+    kind: str
+    key: str
+    data: dict[str, Any]
+    expect: int | None = None
+    history: bool = True
+
+
+class DropDocument(Command, frozen=True):
+    kind: str
+    key: str
+    expect: int | None = None
+
+
+class ExpectDocument(Command, frozen=True):
+    """Go on only if a document is in this version (0: is not there)."""
+
+    kind: str
+    key: str
+    version: int
+
+
+class Accounting(Command, frozen=True, kw_only=True):
+    """A command about accounts, and what it is about."""
+
+    correlation_id: str | None = None
+    message_id: str | None = None
+
+
+class Reserve(Accounting, frozen=True):
+    """Set amounts aside on several accounts, all or none, for some seconds. `holder` names the work.
+
+    It takes the place of all reservations whose holders begin with `supersedes`: of work of which there can
+    be only one, the others are dead.
+    """
+
+    holder: str
+    charges: tuple[Charge, ...]
+    seconds: float
+    supersedes: str | None = None
+
+
+class Settle(Accounting, frozen=True):
+    """What the holder's work came to, once."""
+
+    holder: str
+    charges: tuple[Charge, ...]
+
+
+class ReleaseReservation(Accounting, frozen=True):
+    holder: str
+
+
+class SetLimit(Accounting, frozen=True):
+    account: str
+    limit: int | None
+
+
+class Freeze(Accounting, frozen=True):
+    """Let an account take no more reservations; `replace` the reason of one that is frozen already.
+
+    `final`: nobody is asked whether it goes on, so it need not be remembered for ever."""
+
+    account: str
+    reason: str
+    replace: bool = False
+    final: bool = False
+
+
+class Thaw(Accounting, frozen=True):
+    account: str
+
+
+class Hold(Held, frozen=True):
+    """Wait until an account thaws, at most until a moment or for some seconds; no attempt is counted."""
+
+    account: str
+    until: int | None = None
+    seconds: float | None = None
+    reason: str | None = None
+
+
+class CancelConversation(Command, frozen=True):
+    correlation_id: str
+    reason: str = "cancelled"
+    keep: tuple[str, ...] = ()
+
+
 class SetPosition(Command, frozen=True):
     name: str
     seq: int
@@ -214,6 +311,13 @@ class ReportRun(Command, frozen=True):
     items: int
     runs: int = 1
     error: str | None = None
+
+
+class TakeOver(Command, frozen=True):
+    """A process is surely dead: what it led is free at once, and its leases have run out."""
+
+    dead: str
+    limit: int = 1000
 
 
 class Lead(Command, frozen=True):

@@ -1,12 +1,13 @@
 """The working context of one transaction: the time, the places, and the one way a message changes state.
 
-Every change goes through `move` (or `admit`, at publish), so each is checked against the state table,
-counted, and recorded by exactly one ledger event.
+Every change goes through `move` (or `admit` at publish, and `hand_out` and `complete`, which are `move` for
+what happens most), so each is checked against the state table, counted, and recorded by exactly one event.
 """
 
 import random
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from postroom.clock import Clock
@@ -19,9 +20,19 @@ from postroom.kernel.limits import Limits
 from postroom.kernel.model import DEAD_LETTER, ConsumerMode, Ordering, PlaceState, Queue, Scope, Subscription
 from postroom.kernel.ordering import sort_key
 from postroom.kernel.rows import Row
+from postroom.kernel.rules.breaker import Breaker
 from postroom.kernel.schemas import Validators
 from postroom.kernel.states import TERMINAL, Change, State, allowed
 from postroom.kernel.store import Transaction
+
+# Message, trigger, queue, attempts.
+Triggered = tuple[str, str, int, int]
+TRIGGERS = {
+    Change.COMPLETED: "message_completed",
+    Change.FAILED: "message_failed",
+    Change.DEAD_LETTERED: "message_dead_lettered",
+    Change.EXPIRED: "message_expired",
+}
 
 
 class Kit:
@@ -36,6 +47,8 @@ class Kit:
         self.retention = retention
         self.rng = rng
         self.validators = Validators()
+        self.breaker = Breaker()
+        self.rules: dict[int, tuple[Any, list[Any]]] = {}
         self._ahead = 0
         self._stamp: object | None = None
         self._known: dict[object, Any] = {}
@@ -75,6 +88,9 @@ class Desk:
         self.actor = "system"
         self.tenant = "default"
         self.woken: defaultdict[int, int] = defaultdict(int)
+        # Scopes with rules (mostly none), and what happened there that rules may wait for.
+        self.ruled = tx.ruled_scopes()
+        self.triggered: list[Triggered] = []
 
     # places
 
@@ -191,6 +207,74 @@ class Desk:
             if state == "pending":
                 self.woken[line] += count
 
+    def hand_out(
+        self, queue: Queue, rows: list[Row], actor: str, worker: str, lease_until: int, nonce: str
+    ) -> None:
+        """`move` for pending rows of one line that are claimed together; the caller saves them."""
+        append, now = self.tx.append, self.now
+        scope, slug = queue.scope, queue.slug
+        texts: dict[int, str] = {}
+        for row in rows:
+            if row.state != "pending":
+                raise AssertionError(f"a {row.state} message cannot be claimed")
+            attempts, claims = row.attempts + 1, row.claims + 1
+            row.state = "claimed"
+            row.attempts, row.claims, row.token = attempts, claims, f"{claims}-{nonce}"
+            row.claimed_by, row.claimed_at, row.updated_at = worker, now, now
+            row.lease_until = row.due_at = lease_until
+            row.visible_at = None
+            text = texts.get(attempts)
+            if text is None:
+                text = texts[attempts] = told(row, worker=worker, lease_until=lease_until)
+            append(
+                Draft(
+                    now,
+                    "message.claimed",
+                    row.tenant,
+                    scope,
+                    slug,
+                    row.id,
+                    row.correlation_id,
+                    row.causation_id,
+                    actor,
+                    text,
+                )
+            )
+        subscription = rows[0].subscription_id or 0
+        self.tx.count(queue.id, subscription, "pending", -len(rows))
+        self.tx.count(queue.id, subscription, "claimed", len(rows))
+
+    def complete(self, row: Row) -> None:
+        """`move` of a claimed row to completed, which is what happens to most; the caller saves it."""
+        if row.state != "claimed":
+            raise AssertionError(f"a {row.state} message cannot be completed by its holder")
+        queue, now, tx = self.tx.queue_by_id(row.queue_id), self.now, self.tx
+        subscription = row.subscription_id
+        # The token stays, so that a repeated complete is recognised.
+        row.state, row.updated_at, row.finished_at = "completed", now, now
+        row.claimed_by = row.claimed_at = row.lease_until = row.due_at = None
+        tx.count(queue.id, subscription or 0, "claimed", -1)
+        tx.count(queue.id, subscription or 0, "completed", 1)
+        if queue.settings.concurrency is not None:
+            # Each claim that ends lets another begin.
+            self.woken[row.line] += 1
+        tx.append(
+            Draft(
+                now,
+                "message.completed",
+                row.tenant,
+                queue.scope,
+                queue.slug,
+                row.id,
+                row.correlation_id,
+                row.causation_id,
+                self.actor,
+                _completed(row.attempts, subscription),
+            )
+        )
+        if self.ruled:
+            self._trigger(row, Change.COMPLETED)
+
     def move(self, row: Row, change: Change, target: State, **data: Any) -> None:
         """Change a row's state and everything that follows from it; the caller saves the row."""
         before, state, now = row.state, target.value, self.now
@@ -218,6 +302,14 @@ class Desk:
         if state == "pending":
             self.woken[row.line] += 1
         self.note(row, change, queue, data)
+        if self.ruled:
+            self._trigger(row, change)
+
+    def _trigger(self, row: Row, change: Change) -> None:
+        """Remember a change that rules may wait for; they meet it before the transaction ends."""
+        trigger = TRIGGERS.get(change)
+        if trigger is not None and row.scope_id in self.ruled and row.subscription_id is None:
+            self.triggered.append((row.id, trigger, row.origin_queue_id or row.queue_id, row.attempts))
 
     def _home_of(self, row: Row, queue: Queue, data: dict[str, Any]) -> Queue:
         home = self.tx.queue(row.tenant, queue.scope, DEAD_LETTER)
@@ -296,6 +388,15 @@ def told(row: Row, **data: Any) -> str:
     data["state"], data["attempts"] = row.state, row.attempts
     if row.subscription_id is not None:
         data["subscription"] = row.subscription_id
+    return jsontext.text(data)
+
+
+@lru_cache(maxsize=1000)
+def _completed(attempts: int, subscription_id: int | None) -> str:
+    """The data of the event that a holder's completion leaves."""
+    data: dict[str, Any] = {"state": "completed", "attempts": attempts}
+    if subscription_id is not None:
+        data["subscription"] = subscription_id
     return jsontext.text(data)
 
 

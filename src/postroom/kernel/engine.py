@@ -12,7 +12,11 @@ from postroom.kernel.desk import Desk, Kit
 from postroom.kernel.housekeeping import steps
 from postroom.kernel.store import Transaction
 from postroom.kernel.verbs import (
+    accounts,
     dead_letters,
+    documents,
+    filing,
+    holds,
     places,
     priorities,
     records,
@@ -51,10 +55,23 @@ HANDLERS: dict[type[c.Command], Handler] = {
     c.CheckSeen: subscriptions.check_seen,
     c.RegisterSchema: schema_registry.register,
     c.AddRecord: records.add_record,
+    c.PutDocument: documents.put,
+    c.DropDocument: documents.drop,
+    c.ExpectDocument: documents.expect,
     c.SetPosition: records.set_position,
+    c.Reserve: accounts.reserve,
+    c.Settle: accounts.settle,
+    c.ReleaseReservation: accounts.release,
+    c.SetLimit: accounts.set_limit,
+    c.Freeze: accounts.freeze,
+    c.Thaw: holds.thaw,
+    c.Hold: holds.hold,
+    c.CancelConversation: holds.cancel_conversation,
     c.Housekeep: steps.housekeep,
     c.ReportRun: steps.report_run,
     c.Lead: steps.lead,
+    c.TakeOver: sweep.take_over,
+    **filing.HANDLERS,
 }
 
 
@@ -83,6 +100,12 @@ def _next_run(before: PublishRun | CompleteRun | None, after: Run) -> Run:
     return after
 
 
+def _meet_rules(desk: Desk) -> None:
+    from postroom.kernel.rules.running import triggered
+
+    triggered(desk)
+
+
 class Engine:
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
@@ -99,17 +122,17 @@ class Engine:
         claiming: list[tuple[Outcome, c.Claim]] = []
         run: PublishRun | CompleteRun | None = None
         for outcome, command in zip(outcomes, commands, strict=True):
-            if isinstance(command, c.Claim):
+            if type(command) is c.Claim:
                 claiming.append((outcome, command))
                 continue
             desk.actor, desk.tenant = command.actor, command.tenant
             try:
-                if isinstance(command, c.Publish | c.PublishLike):
-                    if not isinstance(run, PublishRun):
+                if type(command) is c.PublishLike or type(command) is c.Publish:
+                    if type(run) is not PublishRun:
                         run = _next_run(run, PublishRun(desk, len(commands)))
                     outcome.value = run.take(command)
-                elif isinstance(command, c.Complete):
-                    if not isinstance(run, CompleteRun):
+                elif type(command) is c.Complete:
+                    if type(run) is not CompleteRun:
                         run = _next_run(run, CompleteRun(desk, commands))
                     run.add(command)
                 else:
@@ -118,6 +141,8 @@ class Engine:
             except PostroomError as error:
                 outcome.error = error
         _next_run(run, None)
+        if desk.triggered:
+            _meet_rules(desk)
         if claiming:
             self._claim(desk, claiming)
         return outcomes, desk.woken
@@ -125,6 +150,8 @@ class Engine:
     def _claim(self, desk: Desk, claiming: list[tuple[Outcome, c.Claim]]) -> None:
         desk.actor = "system"
         sweep.sweep(desk, limit=sweep.AT_CLAIM)
+        if desk.triggered:
+            _meet_rules(desk)
         run = ClaimRun(desk, [command for _, command in claiming])
         for outcome, command in claiming:
             desk.actor, desk.tenant = command.actor, command.tenant
@@ -133,6 +160,8 @@ class Engine:
             except PostroomError as error:
                 outcome.error = error
         run.flush()
+        if desk.triggered:
+            _meet_rules(desk)
 
     def _apply_one(self, desk: Desk, command: c.Command) -> Any:
         if isinstance(command, c.Unit):

@@ -28,11 +28,27 @@ class Hub:
         self._lock = threading.Lock()
         self._lines: dict[int, deque[Waiter]] = {}
         self._tails: set[Callable[[], None]] = set()
+        self._watchers: dict[int, set[Callable[[], None]]] = {}
 
     def join(self, waiter: Waiter) -> None:
         with self._lock:
             for line in waiter.lines:
                 self._lines.setdefault(line, deque()).append(waiter)
+
+    def watch(self, lines: Iterable[int], wake: Callable[[], None]) -> None:
+        """Be woken whenever messages of these lines become claimable, without using up anybody's wake-up."""
+        with self._lock:
+            for line in lines:
+                self._watchers.setdefault(line, set()).add(wake)
+
+    def unwatch(self, lines: Iterable[int], wake: Callable[[], None]) -> None:
+        with self._lock:
+            for line in lines:
+                watchers = self._watchers.get(line)
+                if watchers is not None:
+                    watchers.discard(wake)
+                    if not watchers:
+                        del self._watchers[line]
 
     def rearm(self, waiter: Waiter) -> None:
         """Before looking again: from here on the waiter can be woken anew."""
@@ -51,11 +67,13 @@ class Hub:
 
     def ring(self, woken: Mapping[int, int]) -> None:
         """Wake waiters of these lines, as many as messages became claimable."""
-        if not self._lines:
+        if not self._lines and not self._watchers:
             return
         rung: list[Waiter] = []
+        watching: set[Callable[[], None]] = set()
         with self._lock:
             for line, count in woken.items():
+                watching |= self._watchers.get(line, set())
                 waiters = self._lines.get(line)
                 if not waiters:
                     continue
@@ -68,13 +86,16 @@ class Hub:
                         count -= 1
         for waiter in rung:
             _call(waiter.wake)
+        for wake in watching:
+            _call(wake)
 
     def ring_all(self) -> None:
         """Everybody, since there is nothing to wait for any more."""
         with self._lock:
             waiters = {waiter for waiters in self._lines.values() for waiter in waiters}
-        for waiter in waiters:
-            _call(waiter.wake)
+            watching = {wake for watchers in self._watchers.values() for wake in watchers}
+        for wake in [*(waiter.wake for waiter in waiters), *watching]:
+            _call(wake)
         self.ring_tails()
 
     def follow(self, wake: Callable[[], None]) -> None:

@@ -33,16 +33,24 @@ def encode_strict(value: Any, field: str) -> bytes:
 
 
 _SCALARS = frozenset({str, int, bool, type(None)})
+_SCALARS_AND_LISTS = _SCALARS | {list}
+_NAMES = frozenset({str})
 
 
 def _flat(value: Any) -> bool:
-    """Most bodies are a few named texts and numbers, which need no closer look."""
-    if type(value) is not dict:
-        return type(value) in _SCALARS
-    for name, item in value.items():  # noqa: SIM110 - a generator would cost more than the check
-        if type(name) is not str or type(item) not in _SCALARS:
-            return False
-    return True
+    """Most bodies are a few named texts, numbers and lists of such, which need no closer look."""
+    kind = type(value)
+    if kind is not dict:
+        return kind in _SCALARS
+    if not _NAMES.issuperset(map(type, value)):
+        return False
+    kinds = set(map(type, value.values()))
+    if kinds <= _SCALARS:
+        return True
+    if not kinds <= _SCALARS_AND_LISTS:
+        return False
+    lists = [item for item in value.values() if type(item) is list]
+    return all(_SCALARS.issuperset(map(type, items)) for items in lists)
 
 
 def _refuse_foreign(value: Any, field: str) -> None:

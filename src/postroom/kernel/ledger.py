@@ -14,6 +14,9 @@ from postroom.errors import LedgerBroken
 from postroom.kernel import jsontext
 from postroom.kernel.states import Change, State, allowed
 
+_astuple = msgspec.structs.astuple
+_sha256 = hashlib.sha256
+
 GENESIS = b"\x00" * 32
 
 
@@ -61,32 +64,32 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def link(seq: int, draft: tuple[Any, ...], previous: bytes) -> bytes:
-    return hashlib.sha256(previous + jsontext.encode((seq, *draft))).digest()
+    return _sha256(previous + jsontext.encode((seq, *draft))).digest()
 
 
 class Chaining:
-    """Numbers and chains drafts after a head, one by one as `rows` is read; then `head` is the new one."""
+    """Numbers and chains drafts after a head, one by one; `head` is then the new one."""
 
     def __init__(self, head: Head) -> None:
-        self.head = head
+        self._seq, self._hash, self._time = head.seq, head.hash, head.time
 
-    def rows(self, drafts: Iterable[Draft]) -> Iterator[tuple[Any, ...]]:
+    @property
+    def head(self) -> Head:
+        return Head(self._seq, self._hash, self._time)
+
+    def row(self, draft: Draft) -> tuple[Any, ...]:
         """As (seq, fields…, hash)."""
-        seq, previous, time = self.head.seq, self.head.hash, self.head.time
-        astuple, encode, sha256 = msgspec.structs.astuple, jsontext.encode, hashlib.sha256
-        for draft in drafts:
-            seq += 1
-            fields = (seq, *astuple(draft))
-            previous = sha256(previous + encode(fields)).digest()
-            time = fields[1]
-            yield (*fields, previous)
-        self.head = Head(seq, previous, time)
+        self._seq = seq = self._seq + 1
+        fields = (seq, *_astuple(draft))
+        self._hash = hash_ = _sha256(self._hash + jsontext.encode(fields)).digest()
+        self._time = draft.time
+        return (*fields, hash_)
 
 
 def seal(drafts: Iterable[Draft], head: Head) -> tuple[list[tuple[Any, ...]], Head]:
     """All of them at once: the rows, and the new head."""
     chaining = Chaining(head)
-    return list(chaining.rows(drafts)), chaining.head
+    return list(map(chaining.row, drafts)), chaining.head
 
 
 def unroll(rows: Iterable[tuple[Any, ...]], previous: bytes) -> Iterator[Event]:
@@ -122,8 +125,14 @@ class Folded(msgspec.Struct):
     attempts: int
 
 
-def fold(events: Iterable[Event], start: dict[str, Folded] | None = None) -> dict[str, Folded]:
-    """The state of every message from its events alone; an event that its state forbids is a break."""
+def fold(
+    events: Iterable[Event], start: dict[str, Folded] | None = None, *, cut: bool = False
+) -> dict[str, Folded]:
+    """The state of every message from its events alone; an event that its state forbids is a break.
+
+    `start` is how messages stood before the first of the events. With `cut` there were events before it, so
+    the first that is told of an unknown message, which is gone since, is believed.
+    """
     messages = {} if start is None else start
     for event in events:
         if event.message_id is None or not event.type.startswith("message."):
@@ -134,7 +143,8 @@ def fold(events: Iterable[Event], start: dict[str, Folded] | None = None) -> dic
             change, target, attempts = Change(event.type), State(details["state"]), int(details["attempts"])
         except (ValueError, KeyError, TypeError, msgspec.DecodeError) as error:
             raise LedgerBroken(seq=event.seq, problem=f"it cannot be read ({error!r})") from None
-        if not allowed(known.state if known else None, change, target):
+        unknown = cut and known is None and change is not Change.PUBLISHED
+        if not unknown and not allowed(known.state if known else None, change, target):
             source = known.state if known else "not there"
             raise LedgerBroken(
                 seq=event.seq, problem=f"{event.type} to {target} does not follow from {source}"

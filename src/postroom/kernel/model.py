@@ -232,6 +232,40 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
 
 
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that changes under a name that stays (a schedule, a task); its version counts the changes."""
+
+    kind: str
+    key: str
+    version: int
+    data: dict[str, Any]
+    created_at: int
+    updated_at: int
+    gone: bool = False
+
+    @classmethod
+    def next(
+        cls, before: "Document | None", kind: str, key: str, data: dict[str, Any], now: int
+    ) -> "Document":
+        """What is written in the place of another, or of one that is gone: its version goes on."""
+        return cls(
+            kind=kind,
+            key=key,
+            version=(before.version if before else 0) + 1,
+            data=data,
+            created_at=before.created_at if before and not before.gone else now,
+            updated_at=now,
+        )
+
+    def changed(self, data: dict[str, Any], now: int) -> "Document":
+        """Its next version."""
+        return msgspec.structs.replace(self, version=self.version + 1, data=data, updated_at=now, gone=False)
+
+    def gone_at(self, now: int) -> "Document":
+        """Its last version, until somebody writes it anew."""
+        return msgspec.structs.replace(self, version=self.version + 1, data={}, updated_at=now, gone=True)
+
+
 class Position(msgspec.Struct, frozen=True, kw_only=True):
     """How far a named reader of the ledger has come; with `hold`, nothing after it may be pruned."""
 

@@ -3,11 +3,11 @@
 A schema stands alone: what it refers to must be in it. Nothing is ever fetched.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-from jsonschema.protocols import Validator
+from jsonschema.exceptions import SchemaError, ValidationError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
@@ -15,34 +15,54 @@ from referencing.jsonschema import DRAFT202012
 from postroom.errors import InvalidField, SchemaViolation
 from postroom.kernel import jsontext
 from postroom.kernel.model import Schema
+from postroom.kernel.rules import expressions
+from postroom.kernel.schema_keywords import OutOfTime, Stopwatch, timed
 
 PROBLEMS_SHOWN = 5
+SHOWN_CHARS = 200
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Validators:
+    """For one thread."""
+
     def __init__(self) -> None:
-        self._compiled: dict[str, Validator] = {}
+        self._compiled: dict[str, Any] = {}
+        self._stopwatch = Stopwatch()
 
     def check(self, schema: Schema, body: Any) -> None:
         # By content: a version whose registration was undone may come back as something else.
         key = jsontext.text(schema.document)
         validator = self._compiled.get(key)
         if validator is None:
-            validator = self._compiled[key] = compiled(schema.document)
-        problems = []
+            document = _without_dialect(schema.document)
+            validator = self._compiled[key] = timed(self._stopwatch)(document, registry=Registry())
+        found: list[tuple[str, str]] = []
+        self._stopwatch.start()
         try:
             for error in validator.iter_errors(body):
-                problems.append(f"{error.json_path.removeprefix('$.')}: {error.message}")
-                if len(problems) == PROBLEMS_SHOWN:
+                found.append(_told(error))
+                if len(found) == PROBLEMS_SHOWN:
                     break
-        except (Unresolvable, RecursionError) as error:
-            problems = [f"the schema itself cannot be applied ({type(error).__name__})"]
-        if problems:
-            raise SchemaViolation(schema=f"{schema.name} v{schema.version}", problems="; ".join(problems))
+        except OutOfTime:
+            found = [("", "it takes too long to check; make the schema or the body simpler")]
+        except Exception as error:
+            found = [("", f"the schema itself cannot be applied ({type(error).__name__})")]
+        if found:
+            problems = "; ".join(f"{place.removeprefix('.') or '$'}: {message}" for place, message in found)
+            details = [{"field": f"body{place}", "message": message} for place, message in found]
+            raise SchemaViolation(
+                schema=f"{schema.name} v{schema.version}", problems=problems, details=details
+            )
 
 
-def compiled(document: dict[str, Any]) -> Validator:
-    return Draft202012Validator(document, registry=Registry())
+def _told(error: ValidationError) -> tuple[str, str]:
+    """Where and what; a message that quotes the whole body is cut."""
+    return _cut(error.json_path.removeprefix("$")), _cut(error.message)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
 
 
 def check_document(document: Any) -> None:
@@ -50,33 +70,70 @@ def check_document(document: Any) -> None:
         raise InvalidField("document", "must be a JSON object")
     try:
         Draft202012Validator.check_schema(document)
+        _check_parts(document)
     except SchemaError as error:
-        raise InvalidField("document", f"is not a JSON Schema ({error.message})") from None
-    _check_references(document)
+        raise InvalidField("document", f"is not a JSON Schema ({_cut(error.message)})") from None
+    except RecursionError:
+        raise InvalidField("document", "is nested too deeply") from None
 
 
-def _check_references(document: dict[str, Any]) -> None:
+def _check_parts(document: dict[str, Any]) -> None:
     resolver = Registry().resolver_with_root(DRAFT202012.create_resource(document))
-    for reference in _references(document):
-        try:
-            resolver.lookup(reference)
-        except Unresolvable:
-            raise InvalidField("document", f"refers to {reference!r}, which is not in it") from None
+    names: set[str] = set()
+    for name, value in _keywords(document):
+        names.add(name)
+        if name == "$schema" and str(value).removesuffix("#") != DIALECT:
+            raise InvalidField("document", f"is of the kind {value!r}; only {DIALECT} is known")
+        if name in ("$ref", "$dynamicRef") and isinstance(value, str):
+            _check_reference(resolver, value)
+        if name == "pattern" and isinstance(value, str):
+            expressions.check_pattern(value, "document.pattern")
+        if name == "patternProperties" and isinstance(value, dict):
+            for pattern in value:
+                expressions.check_pattern(pattern, "document.patternProperties")
+    if {"patternProperties", "unevaluatedProperties"} <= names:
+        raise InvalidField(
+            "document", "has both patternProperties and unevaluatedProperties; use one of them"
+        )
 
 
-# Under these names a schema holds data, in which a "$ref" refers to nothing.
+def _check_reference(resolver: Any, reference: str) -> None:
+    try:
+        found = resolver.lookup(reference).contents
+    except (Unresolvable, ValueError):
+        raise InvalidField("document", f"refers to {reference!r}, which is not in it") from None
+    if not isinstance(found, dict | bool):
+        raise InvalidField("document", f"refers to {reference!r}, which is no schema")
+
+
+# Under these names a schema holds data, in which no name means anything.
 _DATA = frozenset({"const", "enum", "default", "examples"})
+# Under these, schemas by names of their own.
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 
-def _references(part: Any) -> list[str]:
-    found: list[str] = []
-    if isinstance(part, dict):
-        for name, value in part.items():
-            if name in ("$ref", "$dynamicRef") and isinstance(value, str):
-                found.append(value)
-            elif name not in _DATA:
-                found += _references(value)
-    elif isinstance(part, list):
+def _keywords(part: Any) -> Iterator[tuple[str, Any]]:
+    """Every keyword of a schema and of all schemas in it."""
+    if isinstance(part, list):
         for value in part:
-            found += _references(value)
-    return found
+            yield from _keywords(value)
+    elif isinstance(part, dict):
+        for name, value in part.items():
+            yield name, value
+            if name in _NAMED and isinstance(value, dict):
+                yield from _keywords(list(value.values()))
+            elif name not in _DATA:
+                yield from _keywords(value)
+
+
+def _without_dialect(part: Any) -> Any:
+    """Where a part names its dialect, the library would take its own keywords instead of ours."""
+    if isinstance(part, list):
+        return [_without_dialect(value) for value in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: value if name in _DATA else _without_dialect(value)
+        for name, value in part.items()
+        if not (name == "$schema" and isinstance(value, str))
+    }

@@ -32,6 +32,9 @@ class Change(StrEnum):
     REPLAYED = "message.replayed"
     DISCARDED = "message.discarded"
     REORDERED = "message.reordered"
+    ROUTED = "message.routed"
+    TRANSFORMED = "message.transformed"
+    HELD = "message.held"
 
 
 OPEN = frozenset({State.PENDING, State.DELAYED, State.CLAIMED})
@@ -41,13 +44,14 @@ WAITING = frozenset({State.PENDING, State.DELAYED})
 _P, _D, _C = State.PENDING, State.DELAYED, State.CLAIMED
 
 # (from, to) pairs of each change; None is "not there yet". A broadcast message completes from pending, when
-# its last delivery has ended; published straight to completed is a broadcast nobody subscribed to.
+# its last delivery has ended; published straight to completed is a broadcast nobody subscribed to. A review
+# that is answered and a message that a rule divides also complete while they wait.
 TRANSITIONS: dict[Change, frozenset[tuple[State | None, State]]] = {
     Change.PUBLISHED: frozenset({(None, _P), (None, _D), (None, State.DEAD), (None, State.COMPLETED)}),
     Change.READY: frozenset({(_D, _P)}),
     Change.CLAIMED: frozenset({(_P, _C)}),
     Change.EXTENDED: frozenset({(_C, _C)}),
-    Change.COMPLETED: frozenset({(_C, State.COMPLETED), (_P, State.COMPLETED)}),
+    Change.COMPLETED: frozenset({(_C, State.COMPLETED), (_P, State.COMPLETED), (_D, State.COMPLETED)}),
     Change.FAILED: frozenset({(_C, _D), (_C, _P)}),
     Change.RELEASED: frozenset({(_C, _P)}),
     Change.SNOOZED: frozenset({(_C, _D)}),
@@ -58,6 +62,9 @@ TRANSITIONS: dict[Change, frozenset[tuple[State | None, State]]] = {
     Change.REPLAYED: frozenset({(State.DEAD, _P)}),
     Change.DISCARDED: frozenset({(State.DEAD, State.CANCELLED)}),
     Change.REORDERED: frozenset({(s, s) for s in OPEN}),
+    Change.ROUTED: frozenset({(_P, _P), (_D, _D)}),
+    Change.TRANSFORMED: frozenset({(_P, _P), (_D, _D)}),
+    Change.HELD: frozenset({(_P, _D), (_D, _D)}),
 }
 
 

@@ -13,9 +13,20 @@ from typing import Any, Protocol
 
 import msgspec
 
+from postroom.kernel.accounts import Account, AccountReader, Books
+from postroom.kernel.filing import Filing, FilingReader
 from postroom.kernel.ledger import Draft, Event, Folded, Head
-from postroom.kernel.model import Counts, Position, Queue, Record, Schema, Scope, Subscription
+from postroom.kernel.model import Counts, Document, Position, Queue, Record, Schema, Scope, Subscription
 from postroom.kernel.rows import Content, Row, Stored
+
+
+class RecordHead(msgspec.Struct, frozen=True):
+    """A record without what it says."""
+
+    number: int
+    tenant: str
+    key: str
+    created_at: int
 
 
 class HousekeeperRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +40,7 @@ class HousekeeperRun(msgspec.Struct, frozen=True, kw_only=True):
     last_error: str | None
 
 
-class Transaction(Protocol):
+class Transaction(Filing, Books, Protocol):
     """Reads see this transaction's own writes."""
 
     def savepoint(self) -> AbstractContextManager[None]:
@@ -59,8 +70,22 @@ class Transaction(Protocol):
 
     # messages
     def insert(self, rows: Sequence[Row], contents: Sequence[Content]) -> None: ...
+    def insert_alike(
+        self, row: Row, content: Content, ids: Sequence[str], bodies: Sequence[bytes | None]
+    ) -> None:
+        """New rows like this one but for their ids and bodies; each its own conversation if it has none."""
+        ...
+
     def save(self, rows: Sequence[Row]) -> None:
         """Write back what may change of a row that stays in its queue; identity and content never do."""
+        ...
+
+    def save_claimed(self, rows: Sequence[Row]) -> None:
+        """As `save`, of rows that were pending and have been claimed."""
+        ...
+
+    def save_completed(self, rows: Sequence[Row]) -> None:
+        """As `save`, of rows that were claimed and have been completed."""
         ...
 
     def relocate(self, rows: Sequence[Row]) -> None:
@@ -104,6 +129,10 @@ class Transaction(Protocol):
         """The deliveries of a broadcast message that are still open."""
         ...
 
+    def open_of(self, tenant: str, correlation_id: str) -> list[Row]:
+        """Pending, delayed and claimed rows of a conversation, deliveries included, in the order of entry."""
+        ...
+
     def on_line(self, line: int) -> list[Row]:
         """Pending and delayed rows of a line, in the order of entry."""
         ...
@@ -138,12 +167,23 @@ class Transaction(Protocol):
         correlation_id: str | None,
         message_id: str | None,
         now: int,
-    ) -> None: ...
+    ) -> int:
+        """The number of the record; later ones have higher numbers."""
+        ...
+
+    def document(self, tenant: str, kind: str, key: str) -> Document | None:
+        """Also one that is gone, for its version goes on."""
+        ...
+
+    def save_document(self, tenant: str, document: Document) -> None: ...
     def set_position(self, position: Position) -> None: ...
     def positions(self) -> list[Position]: ...
 
     # ledger
     def append(self, event: Draft) -> None: ...
+    def head_seq(self) -> int:
+        """The number of the last event that is committed and numbered: no reader has seen a later one."""
+        ...
 
     # housekeeping
     def aging(self, entered_before: int, cap: int, after_seq: int, limit: int) -> list[Row]:
@@ -163,12 +203,57 @@ class Transaction(Protocol):
         ...
 
     def prunable(self, queue_id: int, ended_before: int, up_to_seq: int | None, limit: int) -> list[str]:
-        """Ids of archived messages that ended before, and whose events all lie within `up_to_seq`."""
+        """Ids of archived messages that ended before, and whose events all lie within `up_to_seq`.
+
+        Not those of a conversation that has open messages: their work may still ask for them.
+        """
         ...
 
-    def prune_archive(self, message_ids: Sequence[str]) -> int: ...
+    def prune_archive(self, message_ids: Sequence[str]) -> int:
+        """Also the keys that were kept for them, and how they stood at the anchor."""
+        ...
+
     def prune_ledger(self, before: int, up_to_seq: int | None, limit: int) -> int:
-        """Drop the oldest events, before a time and not past `up_to_seq`; the chain stays verifiable."""
+        """Drop the oldest events, before a time and not past `up_to_seq`; the chain stays verifiable.
+
+        What they told of messages and accounts that are still there is kept: a fold begins with it.
+        """
+        ...
+
+    def time_of(self, seq: int) -> int:
+        """The time of a numbered event, or of the last before it that is known; 0 before the first."""
+        ...
+
+    def record_kinds(self) -> list[str]:
+        """Every kind there are records of, of any tenant."""
+        ...
+
+    def old_records(self, kind: str, after: int, before: int, limit: int) -> list[RecordHead]:
+        """Records of a kind made before a time, of any tenant, by number, after a number."""
+        ...
+
+    def has_newer_record(self, tenant: str, kind: str, key: str, number: int) -> bool: ...
+    def drop_records(self, numbers: Sequence[int]) -> int:
+        """Those of them that are not the newest of all, whose number must not be given again."""
+        ...
+
+    def prune_audit(self, before: int, limit: int) -> int: ...
+    def untouched_documents(
+        self, kind: str, since: int, before: int, limit: int
+    ) -> list[tuple[str, Document]]:
+        """Documents of a kind that were last changed in this time, with their tenants, oldest first."""
+        ...
+
+    def prune_documents(self, before: int, limit: int) -> int:
+        """Forget documents that are gone since before; how often they changed is still counted."""
+        ...
+
+    def prune_places(self, limit: int) -> int:
+        """Forget deleted queues, and scopes without any, to which no message belongs; how many queues."""
+        ...
+
+    def prune_notes(self, leaders_before: int, positions_before: int, limit: int) -> int:
+        """Forget leaderships that ended, and positions without a hold that nobody set since."""
         ...
 
     def prune_seen(self, before: int, limit: int) -> int: ...
@@ -179,6 +264,14 @@ class Transaction(Protocol):
     def report_run(self, run: HousekeeperRun) -> None: ...
     def run_of(self, name: str) -> HousekeeperRun | None: ...
     def lead(self, name: str, holder: str, now: int, until: int) -> bool: ...
+    def end_leaderships(self, holder: str, now: int) -> int:
+        """Of a holder, and of those whose names begin with it and a slash."""
+        ...
+
+    def claimed_by(self, holder: str, limit: int) -> list[Row]:
+        """Claimed rows of a holder, and of those whose names begin with it and a slash, by their lease."""
+        ...
+
     def memo(self, name: str) -> str | None:
         """A small note a housekeeper keeps between its runs."""
         ...
@@ -206,9 +299,13 @@ class MessageFilter(msgspec.Struct, frozen=True, kw_only=True):
     created_after: int | None = None
     created_before: int | None = None
     newest_first: bool = False
+    queue_ids: tuple[int, ...] | None = None
+    """Only what lies in these queues; None: in any."""
+    reviews: bool = False
+    """Only what asks a person."""
 
 
-class Reader(Protocol):
+class Reader(FilingReader, AccountReader, Protocol):
     """Reads of what is committed; they never wait for writers."""
 
     def get(self, message_id: str) -> Stored | None: ...
@@ -231,6 +328,19 @@ class Reader(Protocol):
     def schemas(self, tenant: str, scope: str) -> list[Schema]: ...
     def records(self, tenant: str, kind: str, key: str | None, after: int, limit: int) -> list[Record]: ...
     def latest_record(self, tenant: str, kind: str, key: str) -> Record | None: ...
+    def record(self, tenant: str, number: int) -> Record | None: ...
+    def document(self, tenant: str, kind: str, key: str) -> Document | None:
+        """Also one that is gone."""
+        ...
+
+    def documents(self, tenant: str, kind: str, prefix: str, after: str, limit: int) -> list[Document]:
+        """Those that are there, by key, after a key; `prefix` is how their keys begin."""
+        ...
+
+    def document_changes(self, tenant: str, kind: str) -> int:
+        """How often documents of a kind have been changed, ever: the sum of their versions."""
+        ...
+
     def positions(self) -> list[Position]: ...
     def housekeepers(self) -> list[HousekeeperRun]: ...
     def leader(self, name: str, now: int) -> str | None: ...
@@ -248,6 +358,10 @@ class Reader(Protocol):
         """The present state of every message, live and archived, as a fold of the ledger should give it."""
         ...
 
+    def standing(self) -> tuple[dict[str, Folded], dict[tuple[str, str], Account]]:
+        """How messages and accounts stood at the anchor, where a fold of the kept events begins."""
+        ...
+
 
 class Store(Protocol):
     """One place to keep everything. `begin`, `commit` and `rollback` are called by one thread at a time."""
@@ -260,4 +374,9 @@ class Store(Protocol):
         ...
 
     def reader(self) -> AbstractContextManager[Reader]: ...
+    def left_behind(self, owner: str) -> str | None:
+        """Say who owns the store from now on. Answers with who did, if that process surely died with it open;
+        None where several may have it open, or where it was closed."""
+        ...
+
     def close(self) -> None: ...

@@ -9,20 +9,22 @@ import msgspec
 
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message, NewMessage
-from postroom.office import places, tags
-from postroom.office.batches import Batch, team_of, text_of
+from postroom.office import places
+from postroom.office.batches import Batch, is_combined, team_of, text_of
+from postroom.office.replies import Reply
 from postroom.office.routing import Directory, Passed, pass_on
+from postroom.office.texts import fitted
 from postroom.office.turns import Turn
 from postroom.providers.protocol import ErrorKind, Failed
 
+RATE_LIMIT_S = 60.0
+
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """How far one conversation may go, and how answers are signed."""
+    """How far one conversation may go."""
 
-    hops: int = 10
     mentions: int = 16
     attempts: int = 5
-    signature: bool = True
 
 
 def held(message: Message, actor: str) -> dict[str, Any]:
@@ -31,44 +33,59 @@ def held(message: Message, actor: str) -> dict[str, Any]:
 
 
 def finished(
-    batch: Batch, agent: str, turn: Turn, answer: str, directory: Directory, rules: Rules
+    batch: Batch, agent: str, turn: Turn, answer: str, reply: Reply, directory: Directory, rules: Rules
 ) -> list[c.Command]:
+    """`answer` is what the agent wrote, and `reply` what the person gets to read of it."""
     primary = batch.primary
-    commands: list[c.Command] = [
-        c.Complete(result={"turn": turn.turn_id}, **held(message, agent)) for message in batch.messages
-    ]
-    passed = pass_on(answer, agent, directory, team=team_of(primary))
-    notice = None
-    if passed.handoffs and primary.hop >= rules.hops:
-        notice = (
-            f"This conversation has been handed on {primary.hop} times, which is the limit, so "
-            f"{', '.join('@' + handoff.agent for handoff in passed.handoffs)} was not asked. "
-            "Write to them yourself to go on."
+    commands = _complete(batch, agent, turn, reply)
+    if not is_combined(primary):
+        commands += tell(
+            primary, agent, reply.text, kind="office.reply", files=reply.files, metadata=reply.metadata
         )
-    else:
-        commands += _hand_on(primary, agent, passed, rules)
-    commands += _reply(primary, agent, answer, rules)
-    if notice is not None:
-        commands += tell(primary, agent, notice, kind="office.notice")
-    return [*commands, *_remember(primary, agent, turn)]
+    commands += remember(primary, agent, turn)
+    # Last, since clients are told of what was handed on after they are told of the answer.
+    passed = pass_on(answer, agent, directory, team=team_of(primary))
+    return [*commands, *_hand_on(primary, agent, passed, rules)]
+
+
+def _complete(batch: Batch, agent: str, turn: Turn, reply: Reply) -> list[c.Command]:
+    """The message that was answered keeps the answer; the others say with which one they were answered."""
+    result: dict[str, Any] = {"turn": turn.turn_id, "agent": agent, "answer": fitted(reply.text)}
+    result["files"] = list(reply.files)
+    if reply.metadata and is_combined(batch.primary):
+        # The answer goes out later, with those of the others.
+        result["metadata"] = reply.metadata
+    together = {"turn": turn.turn_id, "agent": agent, "with": batch.primary.id}
+    return [
+        c.Complete(result=result if message is batch.primary else together, **held(message, agent))
+        for message in batch.messages
+    ]
 
 
 def _hand_on(primary: Message, agent: str, passed: Passed, rules: Rules) -> list[c.Command]:
     commands: list[c.Command] = []
     for handoff in passed.handoffs[: rules.mentions]:
-        note = _derived(primary, agent, {"text": handoff.text, "team": handoff.team}, "office.note")
+        note = _derived(primary, agent, {"text": fitted(handoff.text), "team": handoff.team}, "office.note")
         note.agent = handoff.agent
         commands.append(c.Publish(queue=places.inbox(handoff.agent), messages=[note], actor=agent))
     for post in passed.posts:
-        note = _derived(
-            primary, agent, {"text": post.text, "team": post.team, "post": post.body}, "office.post"
-        )
+        body: dict[str, object] = {"text": fitted(post.text), "team": post.team, "post": fitted(post.body)}
+        note = _derived(primary, agent, body, "office.post")
         note.channel = "chatroom"
         commands.append(c.Publish(queue=places.room_of(post.team), messages=[note], actor=agent))
     return commands
 
 
+def handed(cause: Message, agent: str, to: str, text: str, team: str, by: str) -> c.Publish:
+    """A note to a teammate before the turn has ended. `by` says in a label how the agent sent it."""
+    note = _derived(cause, agent, {"text": fitted(text), "team": team}, "office.note")
+    note.agent, note.labels = to, {"by": by, "from": agent}
+    return c.Publish(queue=places.inbox(to), messages=[note], actor=agent)
+
+
 def _derived(cause: Message, agent: str, body: dict[str, object], kind: str) -> NewMessage:
+    if is_combined(cause) and kind == "office.note":
+        body["replies"] = "combined"
     return NewMessage(
         body=body,
         message_type=kind,
@@ -85,26 +102,39 @@ def _derived(cause: Message, agent: str, body: dict[str, object], kind: str) -> 
     )
 
 
-def _reply(primary: Message, agent: str, answer: str, rules: Rules) -> list[c.Command]:
-    text = tags.without_files_to_send(answer).strip()
-    if rules.signature:
-        text = f"{text}\n\n- [{agent}]"
-    return tell(primary, agent, text, kind="office.reply")
+def tell(
+    cause: Message,
+    agent: str,
+    text: str,
+    *,
+    kind: str,
+    files: tuple[str, ...] = (),
+    key: str | None = None,
+    parts: tuple[str, ...] = (),
+    metadata: dict[str, Any] | None = None,
+) -> list[c.Command]:
+    """Something for the person behind a message; nothing when there is nobody who would read it.
 
-
-def tell(cause: Message, agent: str, text: str, *, kind: str) -> list[c.Command]:
-    """Something for the person behind a message; nothing when there is nobody who would read it."""
+    `parts` are the messages whose answers it holds, when it holds several."""
     if cause.channel is None or cause.channel in places.SILENT:
         return []
-    reply = _derived(cause, agent, {"text": text, "original": text_of(cause)}, kind)
+    body: dict[str, object] = {"text": fitted(text), "original": fitted(text_of(cause), 32 * 1024)}
+    if parts:
+        body["parts"] = list(parts)
+    reply = _derived(cause, agent, body, kind)
     reply.agent = agent
+    reply.files = list(files) or None
+    reply.idempotency_key = key
+    if metadata:
+        # What the channel itself said of the chat is not for plugins to change.
+        reply.metadata = {**metadata, **cause.metadata}
     return [
         places.open_outbox(cause.channel),
         c.Publish(queue=places.outbox(cause.channel), messages=[reply], actor=agent),
     ]
 
 
-def _remember(primary: Message, agent: str, turn: Turn) -> list[c.Command]:
+def remember(primary: Message, agent: str, turn: Turn) -> list[c.Command]:
     about = {"message_id": primary.id, "correlation_id": primary.correlation_id, "actor": agent}
     return [c.AddRecord(kind="turn", key=turn.turn_id, data=turn.record(agent), **about)]
 
@@ -113,29 +143,36 @@ def failed(batch: Batch, agent: str, turn: Turn, problem: Failed, rules: Rules, 
     """A provider failure is a failure: later, again, or the end, and then the person is told what to do."""
     primary = batch.primary
     commands: list[c.Command] = []
-    over = False
+    # What is too long together may fit alone.
+    alone_next = problem.kind is ErrorKind.CONTEXT_TOO_LONG and bool(batch.company)
+    over: list[Message] = []
     for message in batch.messages:
         if problem.kind is ErrorKind.RATE_LIMIT:
-            until = problem.retry_at or now + 60_000_000
+            until = problem.retry_at or now + round(RATE_LIMIT_S * 1e6)
             commands.append(c.Snooze(until=until, reason=problem.message, **held(message, agent)))
             continue
-        final = not (problem.kind.may_pass or problem.kind is ErrorKind.CONTEXT_TOO_LONG)
-        delay = 0.0 if problem.kind is ErrorKind.CONTEXT_TOO_LONG else None
+        final = not (problem.kind.may_pass or alone_next)
         commands.append(
             c.Fail(
                 reason=problem.message,
                 kind=problem.kind.value,
                 retry=not final,
-                delay_s=delay,
+                delay_s=0.0 if alone_next else None,
                 **held(message, agent),
             )
         )
-        over = over or (message is primary and (final or message.attempts >= rules.attempts))
-    if over:
-        words = (
-            f"@{agent} could not answer: {problem.message}\n"
-            f"Your message is kept. When the cause is gone, send it again with: "
-            f"postroom dead replay {primary.id}"
-        )
-        commands += tell(primary, agent, words, kind="office.failure")
-    return [*commands, *_remember(primary, agent, turn)]
+        if final or message.attempts >= rules.attempts:
+            over.append(message)
+    if over and not is_combined(primary):
+        commands += tell(primary, agent, gave_up(agent, problem.message, over), kind="office.failure")
+    return [*commands, *remember(primary, agent, turn)]
+
+
+def gave_up(agent: str, reason: str, over: list[Message]) -> str:
+    """What happened, and how to try again."""
+    ids = " ".join(message.id for message in over if message.subscription is None)
+    kept, it = ("Your messages are kept", "them") if " " in ids else ("Your message is kept", "it")
+    return (
+        f"@{agent} could not answer: {reason}\n"
+        f"{kept}. When the cause is gone, send {it} again with: postroom dead replay {ids}"
+    )

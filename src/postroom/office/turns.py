@@ -1,5 +1,6 @@
 """One turn of an agent, from the provider's stream to what is to be remembered of it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from decimal import Decimal
@@ -7,11 +8,14 @@ from typing import Any
 
 import msgspec
 
-from postroom.providers.costs import turn_cost
+from postroom.office.texts import clean
+from postroom.providers.costs import Cost, turn_cost
 from postroom.providers.protocol import (
+    ErrorKind,
     Failed,
     Finished,
     SessionStarted,
+    SessionTotal,
     TurnEvent,
     TurnStream,
     Usage,
@@ -20,14 +24,17 @@ from postroom.providers.protocol import (
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn came to."""
+    """What a turn came to. `provider` is the one that had the last word, and `totals` are those of its
+    sessions that count their tokens up."""
 
     turn_id: str
     verdict: Verdict
-    sessions: dict[str, str]
-    usages: tuple[Usage, ...]
-    cost_usd: Decimal | None
-    price_source: str | None
+    sessions: dict[str, str] = {}
+    totals: dict[str, SessionTotal] = {}
+    provider: str = ""
+    usages: tuple[Usage, ...] = ()
+    cost_usd: Decimal | None = None
+    price_source: str | None = None
     started_at: int
     ended_at: int
 
@@ -38,6 +45,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
             "agent": agent,
             "outcome": failed.kind.value if failed else "finished",
             "cause": failed.cause.value if failed else "",
+            "provider": self.provider,
             "started_at": self.started_at,
             "ended_at": self.ended_at,
             "usage": [msgspec.to_builtins(usage) for usage in self.usages],
@@ -55,26 +63,47 @@ async def take_turn(
     """Follow a stream to its end, telling of every event on the way."""
     started_at = now()
     sessions: dict[str, str] = {}
+    totals: dict[str, SessionTotal] = {}
     usages: list[Usage] = []
+    provider = ""
     verdict: Verdict | None = None
     async with aclosing(stream) as events:
         async for event in events:
             if isinstance(event, SessionStarted):
-                sessions[event.provider] = event.session_id
+                provider = event.provider
+                sessions[provider] = event.session_id
             elif isinstance(event, Usage):
                 usages.append(event)
+                if event.session_total is not None:
+                    totals[event.provider] = event.session_total
             elif isinstance(event, Finished | Failed):
                 verdict = event
             await tell(event)
-    assert verdict is not None, "a stream ends with a verdict"
-    cost = turn_cost(usages, now())
+    if verdict is None:
+        verdict = Failed(kind=ErrorKind.CRASHED, message="The provider ended without a verdict.")
+    cost = await cost_of_turn(usages, now())
     return Turn(
         turn_id=turn_id,
-        verdict=verdict,
+        verdict=_readable(verdict),
         sessions=sessions,
+        totals=totals,
+        provider=provider,
         usages=tuple(usages),
         cost_usd=cost.usd if cost else None,
         price_source=cost.source if cost else None,
         started_at=started_at,
         ended_at=now(),
     )
+
+
+async def cost_of_turn(usages: list[Usage], at: int) -> Cost | None:
+    """Beside the event loop: the price list takes a moment to load when it is first needed."""
+    if all(usage.cost_usd is not None for usage in usages):
+        return turn_cost(usages, at)
+    return await asyncio.to_thread(turn_cost, usages, at)
+
+
+def _readable(verdict: Verdict) -> Verdict:
+    if isinstance(verdict, Finished):
+        return msgspec.structs.replace(verdict, text=clean(verdict.text))
+    return msgspec.structs.replace(verdict, message=clean(verdict.message), detail=clean(verdict.detail))

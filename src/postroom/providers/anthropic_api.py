@@ -38,6 +38,8 @@ BASE_URL = "https://api.anthropic.com"
 
 
 class AnthropicApi:
+    wants_history = True  # the server keeps nothing between turns
+
     def __init__(
         self,
         *,

@@ -163,7 +163,11 @@ def _profile(request: TurnRequest, environment: Mapping[str, str], config: Table
         path.unlink(missing_ok=True)
 
 
+# There is nobody to ask, so a tool that had to be approved could never be used.
+_APPROVED: Table = {"default_tools_approval_mode": "approve"}
+
+
 def _tool_server(server: McpServer) -> Table:
     if server.url:
-        return {"url": server.url, "http_headers": dict(server.headers)}
-    return {"command": server.command, "args": list(server.args), "env": dict(server.env)}
+        return {"url": server.url, "http_headers": dict(server.headers), **_APPROVED}
+    return {"command": server.command, "args": list(server.args), "env": dict(server.env), **_APPROVED}

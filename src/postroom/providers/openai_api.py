@@ -37,6 +37,8 @@ BASE_URL = "https://api.openai.com/v1"
 
 
 class OpenAIApi:
+    wants_history = True  # the server keeps nothing between turns
+
     def __init__(
         self,
         *,

@@ -14,6 +14,7 @@ from postroom.providers.claude import Claude
 from postroom.providers.codex import Codex, CodexServer
 from postroom.providers.failures import Product
 from postroom.providers.fallback import run_with_fallback
+from postroom.providers.models import DEFAULT as DEFAULT_MODEL
 from postroom.providers.models import resolve_model
 from postroom.providers.openai_api import OpenAIApi
 from postroom.providers.opencode import OpenCode
@@ -111,7 +112,8 @@ class Registry:
         custom = (
             self._settings.custom.get(provider_id.removeprefix(CUSTOM)) if _is_custom(provider_id) else None
         )
-        return resolve_model(provider_id, choice.model or (custom.model if custom else ""))
+        own = "" if choice.model.strip().lower() == DEFAULT_MODEL else choice.model
+        return resolve_model(provider_id, own or (custom.model if custom else ""))
 
     def attempts(
         self, choices: Sequence[Choice], request: TurnRequest, sessions: Mapping[str, str] | None = None

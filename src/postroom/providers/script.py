@@ -63,6 +63,9 @@ class ScriptProvider:
                 yield ToolUse(name=tool, state="started", call_id=f"call-{number}")
                 yield ToolUse(name=tool, state="finished", call_id=f"call-{number}")
             answer = match.answer()
+            if len(answer.encode()) > request.limits.output_bytes:
+                yield failure(PRODUCT, ErrorKind.INVALID, cause=Cause.OUTPUT_LIMIT)
+                return
             parts = pieces(answer, match.rule.chunks)
             for part in parts:
                 await pause.take(match.rule.seconds / len(parts))

@@ -95,7 +95,9 @@ class Asking:
         except TypeError as error:
             raise InvalidField("options", str(error)) from None
 
-    def publish(self, queue: str, body: Any, options: PublishOptions) -> c.Publish:
+    def publish(self, queue: str, body: Any, options: PublishOptions) -> c.Publish | c.PublishLike:
+        if not options:
+            return c.PublishLike(queue=queue, bodies=[body], actor=self.actor, tenant=self.tenant)
         return c.Publish(
             queue=queue, messages=[self.message(body, options)], actor=self.actor, tenant=self.tenant
         )
@@ -106,7 +108,8 @@ class Asking:
         who: dict[str, Any] = {"actor": self.actor, "tenant": self.tenant}
         items = list(bodies)
         if not any(isinstance(item, NewMessage) for item in items):
-            return c.PublishLike(queue=queue, bodies=items, like=self.message(None, options), **who)
+            like = self.message(None, options) if options else None
+            return c.PublishLike(queue=queue, bodies=items, like=like, **who)
         messages = [item if isinstance(item, NewMessage) else self.message(item, options) for item in items]
         return c.Publish(queue=queue, messages=messages, **who)
 
@@ -117,6 +120,7 @@ class Asking:
         lease: float | None,
         subscription: str | None,
         worker: str | None,
+        labels: dict[str, Any] | None = None,
     ) -> c.Claim:
         return c.Claim(
             queues=queues,
@@ -124,6 +128,7 @@ class Asking:
             lease_s=lease,
             subscription=subscription,
             worker=worker or self.actor,
+            labels=tuple(labels.items()) if labels else (),
             actor=self.actor,
             tenant=self.tenant,
         )

@@ -46,6 +46,7 @@ class RoomOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SQLITE = "sqlite:///"
+AT_ONCE = 1000
 
 
 def open_store(url: str, options: RoomOptions) -> Store:
@@ -81,6 +82,7 @@ class Core:
         """The default scope is there from the beginning; housekeeping starts unless it is not wanted."""
         core = cls(open_store(url, options), options)
         try:
+            core.take_over()
             core.committer.execute(
                 c.CreateScope(slug=DEFAULT_SCOPE, exist_ok=True, actor=core.actor, tenant=options.tenant)
             )
@@ -90,6 +92,14 @@ class Core:
         if options.housekeeping:
             core.rounds.start()
         return core
+
+    def take_over(self) -> None:
+        """What a dead owner of the store had in hand is free at once, not after its leases."""
+        dead = self.store.left_behind(self.actor)
+        while (
+            dead and self.committer.execute(c.TakeOver(dead=dead, limit=AT_ONCE, actor=self.actor)) == AT_ONCE
+        ):
+            pass
 
     def close(self) -> None:
         self.rounds.stop()

@@ -13,11 +13,13 @@ from postroom.errors import (
     SubscriptionNotFound,
 )
 from postroom.kernel import checks
+from postroom.kernel.accounts import Account
 from postroom.kernel.housekeeping.roster import ROSTER
 from postroom.kernel.ledger import Event, Head
 from postroom.kernel.model import (
     ConsumerMode,
     Counts,
+    Document,
     Message,
     Position,
     Queue,
@@ -58,9 +60,9 @@ class HousekeeperStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Questions:
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, tenant: str | None = None) -> None:
         self._core = core
-        self._tenant = core.options.tenant
+        self._tenant = core.options.tenant if tenant is None else tenant
 
     def get(self, message_id: str) -> Message:
         is_text = checks.is_text(message_id)
@@ -80,6 +82,21 @@ class Questions:
         found = found[:limit]
         messages = [self._core.directory.message(stored) for stored in found]
         return Page(messages, str(found[-1].row.seq) if more else None)
+
+    def numbered(self, wanted: MessageFilter, after: int | None, limit: int) -> list[tuple[int, Message]]:
+        """As a page, each with its number in the order of entry, which leads back to it."""
+        checks.check_count("limit", limit, least=1, most=LARGEST_PAGE)
+        found = self._core.read(lambda reader: reader.page(wanted, after, limit))
+        return [(stored.row.seq, self._core.directory.message(stored)) for stored in found]
+
+    def scope_counts(self, scope: str) -> dict[str, Counts]:
+        """The counts of every queue of a scope, all from one moment."""
+        self.scope(scope)
+        return self._core.read(
+            lambda reader: {
+                queue.slug: reader.counts(queue.id) for queue in reader.queues(self._tenant, scope)
+            }
+        )
 
     def filter(self, **wanted: Any) -> MessageFilter:
         states = wanted.pop("state", None)
@@ -171,6 +188,34 @@ class Questions:
 
     def latest_record(self, kind: str, key: str) -> Record | None:
         return self._core.read(lambda reader: reader.latest_record(self._tenant, kind, key))
+
+    def accounts(self, names: tuple[str, ...]) -> dict[str, Account]:
+        now = self._core.clock.now()
+        found = self._core.read(lambda reader: reader.accounts(self._tenant, names, now))
+        known = {account.name: account for account in found}
+        return {name: known.get(name) or Account(name=name) for name in names}
+
+    def list_accounts(self, prefix: str, frozen: bool, after: str, limit: int) -> list[Account]:
+        checks.check_count("limit", limit, least=1, most=LARGEST_PAGE)
+        now = self._core.clock.now()
+        return self._core.read(
+            lambda reader: reader.list_accounts(
+                self._tenant, prefix, now, frozen=frozen, after=after, limit=limit
+            )
+        )
+
+    def record_numbered(self, number: int) -> Record | None:
+        return self._core.read(lambda reader: reader.record(self._tenant, number))
+
+    def document(self, kind: str, key: str) -> Document | None:
+        found = self._core.read(lambda reader: reader.document(self._tenant, kind, key))
+        return None if found is None or found.gone else found
+
+    def documents(self, kind: str, prefix: str, after: str, limit: int) -> list[Document]:
+        return self._core.read(lambda reader: reader.documents(self._tenant, kind, prefix, after, limit))
+
+    def document_changes(self, kind: str) -> int:
+        return self._core.read(lambda reader: reader.document_changes(self._tenant, kind))
 
     def positions(self) -> list[Position]:
         return self._core.read(lambda reader: reader.positions())

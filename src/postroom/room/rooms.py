@@ -8,12 +8,14 @@ from typing import Any, TypeVar, Unpack
 
 from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
+from postroom.kernel.accounts import Account
 from postroom.kernel.committer import Request, weight
 from postroom.kernel.engine import Outcome
 from postroom.kernel.hub import Waiter
 from postroom.kernel.ledger import Event, Head
 from postroom.kernel.model import (
     Counts,
+    Document,
     Message,
     NewMessage,
     Position,
@@ -24,6 +26,8 @@ from postroom.kernel.model import (
     Scope,
     Subscription,
 )
+from postroom.kernel.rows import Stored
+from postroom.kernel.store import Reader
 from postroom.kernel.verbs.claims import Taken
 from postroom.room.asking import Asking, Moment, PublishOptions, place_state
 from postroom.room.core import Core, RoomOptions
@@ -125,6 +129,10 @@ class Room:
             )
             self.run(release).add_done_callback(lambda future: future.exception())
 
+    async def look(self, question: Callable[[Reader], T]) -> T:
+        """Ask the store anything; all of one question is answered from one snapshot."""
+        return await self._ask(lambda: self._core.read(question))
+
     async def _ask(self, question: Callable[..., T], *args: Any) -> T:
         if self._closed:
             raise StoreClosed
@@ -150,13 +158,24 @@ class Room:
         lease: float | None = None,
         subscription: str | None = None,
         worker: str | None = None,
+        labels: dict[str, Any] | None = None,
     ) -> list[Message]:
-        """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first."""
-        command = self._asking.claim(queues, limit, lease, subscription, worker)
+        """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first.
+
+        With `labels`, only messages that carry all of them.
+        """
+        command = self._asking.claim(queues, limit, lease, subscription, worker, labels)
         taken = await self._take(command)
         if not taken.messages and wait > 0:
             taken = await self._wait_and_claim(command, wait)
         return [self._core.directory.message(stored, with_token=True) for stored in taken.messages]
+
+    async def take(self, command: c.Claim, wait: float = 0) -> list[Stored]:
+        """Carry out a claim as it stands, of whatever tenant, waiting like `claim`."""
+        taken = await self._take(command)
+        if not taken.messages and wait > 0:
+            taken = await self._wait_and_claim(command, wait)
+        return taken.messages
 
     async def _take(self, command: c.Claim) -> Taken:
         future = self.run(command)
@@ -171,15 +190,21 @@ class Room:
     async def _wait_and_claim(self, command: c.Claim, wait: float) -> Taken:
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
-        lines = await self._ask(self._questions.lines, command.queues, command.subscription)
+        questions = Questions(self._core, command.tenant)
+        lines = await self._ask(questions.lines, command.queues, command.subscription)
         rung = asyncio.Event()
 
         def wake() -> None:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(rung.set)
 
+        hub = self._core.hub
         waiter = Waiter(lines, wake)
-        self._core.hub.join(waiter)
+        if command.labels:
+            # It may not want what woke it, so it must not use up the wake-up of somebody who does.
+            hub.watch(lines, wake)
+        else:
+            hub.join(waiter)
         try:
             while True:
                 rung.clear()
@@ -188,10 +213,15 @@ class Room:
                 left = until - loop.time()
                 if taken.messages or left <= 0:
                     return taken
+                # Not wait_for: it may swallow a cancellation that comes together with the bell.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(rung.wait(), self._nap(taken.next_due, left))
+                    async with asyncio.timeout(self._nap(taken.next_due, left)):
+                        await rung.wait()
         finally:
-            self._core.hub.leave(waiter)
+            if command.labels:
+                hub.unwatch(lines, wake)
+            else:
+                hub.leave(waiter)
 
     def _nap(self, next_due: int | None, left: float) -> float:
         nap = min(left, POLL_S)
@@ -265,6 +295,16 @@ class Room:
     async def messages(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
         """A page of messages, live and archived; filters are the fields of `MessageFilter`."""
         return await self._ask(self._questions.page, self._questions.filter(**wanted), cursor, limit)
+
+    async def numbered(
+        self, *, after: int | None = None, limit: int = PAGE, **wanted: Any
+    ) -> list[tuple[int, Message]]:
+        """Messages with their numbers, after (newest first: before) a number."""
+        return await self._ask(self._questions.numbered, self._questions.filter(**wanted), after, limit)
+
+    async def scope_counts(self, scope: str) -> dict[str, Counts]:
+        """The counts of every queue of a scope, all from one moment."""
+        return await self._ask(self._questions.scope_counts, scope)
 
     async def peek(self, queue: str, limit: int = 10, *, subscription: str | None = None) -> list[Message]:
         """What would be claimed next, without claiming it."""
@@ -357,10 +397,44 @@ class Room:
     async def latest_record(self, kind: str, key: str) -> Record | None:
         return await self._ask(self._questions.latest_record, kind, key)
 
+    async def accounts(self, *names: str) -> dict[str, Account]:
+        """What is spent and reserved of each; an account nobody has used yet is empty."""
+        return await self._ask(self._questions.accounts, names)
+
+    async def list_accounts(
+        self, prefix: str = "", *, frozen: bool = False, after: str = "", limit: int = PAGE
+    ) -> list[Account]:
+        """Accounts whose names begin so, by name; with `frozen`, only those that are frozen."""
+        return await self._ask(self._questions.list_accounts, prefix, frozen, after, limit)
+
+    async def record_numbered(self, number: int) -> Record | None:
+        """The record that an event of the ledger tells of."""
+        return await self._ask(self._questions.record_numbered, number)
+
+    async def document(self, kind: str, key: str) -> Document | None:
+        return await self._ask(self._questions.document, kind, key)
+
+    async def documents(
+        self, kind: str, *, prefix: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Document]:
+        """Documents of a kind by key, after a key; `prefix` is how their keys begin."""
+        return await self._ask(self._questions.documents, kind, prefix, after, limit)
+
+    async def document_changes(self, kind: str) -> int:
+        """How often documents of a kind were changed, ever; to know cheaply whether to read them again."""
+        return await self._ask(self._questions.document_changes, kind)
+
     # the ledger
 
     async def events(self, after: int = 0, *, follow: bool = False) -> AsyncGenerator[Event, None]:
         """Every event after a position, in order; with `follow`, also those to come, as they come."""
+        async with contextlib.aclosing(self.event_pages(after, follow=follow)) as pages:
+            async for page in pages:
+                for event in page:
+                    yield event
+
+    async def event_pages(self, after: int = 0, *, follow: bool = False) -> AsyncGenerator[list[Event], None]:
+        """The same, as many at once as are there; for readers that take their time between."""
         loop = asyncio.get_running_loop()
         rung = asyncio.Event()
 
@@ -373,15 +447,16 @@ class Room:
             while True:
                 rung.clear()
                 events = await self._ask(self._questions.events, after, EVENTS_AT_ONCE)
-                for event in events:
-                    yield event
-                    after = event.seq
+                if events:
+                    yield events
+                    after = events[-1].seq
                 if len(events) == EVENTS_AT_ONCE:
                     continue
                 if not follow:
                     return
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(rung.wait(), POLL_S)
+                    async with asyncio.timeout(POLL_S):
+                        await rung.wait()
         finally:
             self._core.hub.unfollow(wake)
 

@@ -3,15 +3,17 @@
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Unpack
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, TypeVar, Unpack
 
 from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
+from postroom.kernel.accounts import Account
 from postroom.kernel.hub import Waiter
 from postroom.kernel.ledger import Event, Head
 from postroom.kernel.model import (
     Counts,
+    Document,
     Message,
     NewMessage,
     Position,
@@ -22,6 +24,8 @@ from postroom.kernel.model import (
     Scope,
     Subscription,
 )
+from postroom.kernel.rows import Stored
+from postroom.kernel.store import Reader
 from postroom.kernel.verbs.claims import Taken
 from postroom.room.asking import Asking, Moment, PublishOptions, place_state
 from postroom.room.core import Core, RoomOptions
@@ -30,6 +34,8 @@ from postroom.room.rooms import EVENTS_AT_ONCE, POLL_S
 from postroom.room.sync_workers import ThreadWorkers
 from postroom.room.unit import SyncUnit
 from postroom.room.workers import Handler, WorkerOptions
+
+T = TypeVar("T")
 
 
 class SyncRoom:
@@ -70,33 +76,66 @@ class SyncRoom:
         lease: float | None = None,
         subscription: str | None = None,
         worker: str | None = None,
+        labels: dict[str, Any] | None = None,
     ) -> list[Message]:
-        """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first."""
-        command = self._asking.claim(queues, limit, lease, subscription, worker)
+        """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first.
+
+        With `labels`, only messages that carry all of them.
+        """
+        command = self._asking.claim(queues, limit, lease, subscription, worker, labels)
+        return self._claim_until(command, wait)
+
+    def _claim_until(
+        self, command: c.Claim, wait: float, enough: threading.Event | None = None
+    ) -> list[Message]:
+        """For workers: nobody waits any longer once `enough` is set and `_wake` was called."""
+        taken: Taken = self.run(command)
+        if not taken.messages and wait > 0:
+            taken = self._wait_and_claim(command, wait, enough)
+        return [self._core.directory.message(stored, with_token=True) for stored in taken.messages]
+
+    def take(self, command: c.Claim, wait: float = 0) -> list[Stored]:
+        """Carry out a claim as it stands, of whatever tenant, waiting like `claim`."""
         taken: Taken = self.run(command)
         if not taken.messages and wait > 0:
             taken = self._wait_and_claim(command, wait)
-        return [self._core.directory.message(stored, with_token=True) for stored in taken.messages]
+        return taken.messages
 
-    def _wait_and_claim(self, command: c.Claim, wait: float) -> Taken:
+    def look(self, question: Callable[[Reader], T]) -> T:
+        """Ask the store anything; all of one question is answered from one snapshot."""
+        return self._core.read(question)
+
+    def _wake(self) -> None:
+        """Let everybody who waits look again."""
+        self._core.hub.ring_all()
+
+    def _wait_and_claim(self, command: c.Claim, wait: float, enough: threading.Event | None = None) -> Taken:
         until = time.monotonic() + wait
         rung = threading.Event()
-        waiter = Waiter(self._questions.lines(command.queues, command.subscription), rung.set)
-        self._core.hub.join(waiter)
+        lines = Questions(self._core, command.tenant).lines(command.queues, command.subscription)
+        hub, waiter = self._core.hub, Waiter(lines, rung.set)
+        if command.labels:
+            # It may not want what woke it, so it must not use up the wake-up of somebody who does.
+            hub.watch(lines, rung.set)
+        else:
+            hub.join(waiter)
         try:
             while True:
                 rung.clear()
                 self._core.hub.rearm(waiter)
                 taken: Taken = self.run(command)
                 left = until - time.monotonic()
-                if taken.messages or left <= 0:
+                if taken.messages or left <= 0 or (enough is not None and enough.is_set()):
                     return taken
                 nap = min(left, POLL_S)
                 if taken.next_due is not None:
                     nap = min(nap, max(0.001, (taken.next_due - self._core.clock.now()) / 1e6))
                 rung.wait(nap)
         finally:
-            self._core.hub.leave(waiter)
+            if command.labels:
+                hub.unwatch(lines, rung.set)
+            else:
+                hub.leave(waiter)
 
     def complete(self, claimed: Message, result: Any = None) -> None:
         self.run(self._asking.complete(claimed, result))
@@ -162,6 +201,16 @@ class SyncRoom:
     def messages(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
         """A page of messages, live and archived; filters are the fields of `MessageFilter`."""
         return self._questions.page(self._questions.filter(**wanted), cursor, limit)
+
+    def numbered(
+        self, *, after: int | None = None, limit: int = PAGE, **wanted: Any
+    ) -> list[tuple[int, Message]]:
+        """Messages with their numbers, after (newest first: before) a number."""
+        return self._questions.numbered(self._questions.filter(**wanted), after, limit)
+
+    def scope_counts(self, scope: str) -> dict[str, Counts]:
+        """The counts of every queue of a scope, all from one moment."""
+        return self._questions.scope_counts(scope)
 
     def peek(self, queue: str, limit: int = 10, *, subscription: str | None = None) -> list[Message]:
         """What would be claimed next, without claiming it."""
@@ -252,19 +301,50 @@ class SyncRoom:
     def latest_record(self, kind: str, key: str) -> Record | None:
         return self._questions.latest_record(kind, key)
 
+    def accounts(self, *names: str) -> dict[str, Account]:
+        """What is spent and reserved of each; an account nobody has used yet is empty."""
+        return self._questions.accounts(names)
+
+    def list_accounts(
+        self, prefix: str = "", *, frozen: bool = False, after: str = "", limit: int = PAGE
+    ) -> list[Account]:
+        """Accounts whose names begin so, by name; with `frozen`, only those that are frozen."""
+        return self._questions.list_accounts(prefix, frozen, after, limit)
+
+    def record_numbered(self, number: int) -> Record | None:
+        """The record that an event of the ledger tells of."""
+        return self._questions.record_numbered(number)
+
+    def document(self, kind: str, key: str) -> Document | None:
+        return self._questions.document(kind, key)
+
+    def documents(self, kind: str, *, prefix: str = "", after: str = "", limit: int = PAGE) -> list[Document]:
+        """Documents of a kind by key, after a key; `prefix` is how their keys begin."""
+        return self._questions.documents(kind, prefix, after, limit)
+
+    def document_changes(self, kind: str) -> int:
+        """How often documents of a kind were changed, ever; to know cheaply whether to read them again."""
+        return self._questions.document_changes(kind)
+
     # the ledger
 
     def events(self, after: int = 0, *, follow: bool = False) -> Iterator[Event]:
         """Every event after a position, in order; with `follow`, also those to come, as they come."""
+        with contextlib.closing(self.event_pages(after, follow=follow)) as pages:
+            for events in pages:
+                yield from events
+
+    def event_pages(self, after: int = 0, *, follow: bool = False) -> Generator[list[Event], None, None]:
+        """The same, as many at once as are there; for readers that take their time between."""
         rung = threading.Event()
         self._core.hub.follow(rung.set)
         try:
             while True:
                 rung.clear()
                 events = self._questions.events(after, EVENTS_AT_ONCE)
-                for event in events:
-                    yield event
-                    after = event.seq
+                if events:
+                    yield events
+                    after = events[-1].seq
                 if len(events) == EVENTS_AT_ONCE:
                     continue
                 if not follow or self._closed:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from postroom.room.sync import SyncRoom
 
 log = logging.getLogger("postroom.workers")
-WAIT_S = 1.0
+WAIT_S = 20.0
 
 
 class ThreadWorkers:
@@ -33,6 +33,8 @@ class ThreadWorkers:
         self._room = room
         self._jobs: list[Job] = []
         self._stopping = threading.Event()
+        self._running = False
+        self._ran = False
 
     def register(self, queue: str, options: WorkerOptions) -> Callable[[Handler], Handler]:
         def decorate(handler: Handler) -> Handler:
@@ -42,10 +44,15 @@ class ThreadWorkers:
         return decorate
 
     def stop(self) -> None:
-        self._stopping.set()
+        """Also before they first run: then they end as soon as they begin."""
+        if self._running or not self._ran:
+            self._stopping.set()
+            self._room._wake()
 
     def run(self, grace: float) -> None:
-        self._stopping.clear()
+        if self._ran:
+            self._stopping.clear()
+        self._running = self._ran = True
         threads = [
             threading.Thread(
                 target=self._serve, args=(job,), name=f"postroom-worker-{job.queue}", daemon=True
@@ -59,7 +66,9 @@ class ThreadWorkers:
             while not self._stopping.wait(0.5):
                 pass
         finally:
+            self._running = False
             self._stopping.set()
+            self._room._wake()
             until = time.monotonic() + grace
             for thread in threads:
                 thread.join(max(0.0, until - time.monotonic()))
@@ -67,9 +76,8 @@ class ThreadWorkers:
     def _serve(self, job: Job) -> None:
         while not self._stopping.is_set():
             try:
-                for message in self._room.claim(
-                    job.queue, wait=WAIT_S, lease=job.lease, subscription=job.subscription, worker=job.name
-                ):
+                claim = self._room._asking.claim((job.queue,), 1, job.lease, job.subscription, job.name, None)
+                for message in self._room._claim_until(claim, WAIT_S, self._stopping):
                     self._handle(job, message)
             except StoreClosed:
                 return

@@ -99,6 +99,7 @@ class AsyncWorkers:
         self._room = room
         self._jobs: list[Job] = []
         self._stopping: asyncio.Event | None = None
+        self._stopped_before = False
         self._lost: set[str] = set()
 
     def register(self, queue: str, options: WorkerOptions) -> Callable[[Handler], Handler]:
@@ -109,11 +110,17 @@ class AsyncWorkers:
         return decorate
 
     def stop(self) -> None:
+        """Also before they first run: then they end as soon as they begin."""
         if self._stopping is not None:
             self._stopping.set()
+        else:
+            self._stopped_before = True
 
     async def run(self, grace: float) -> None:
         self._stopping = asyncio.Event()
+        if self._stopped_before:
+            self._stopping.set()
+            self._stopped_before = False
         loops = [asyncio.create_task(self._serve(job)) for job in self._jobs for _ in range(job.concurrency)]
         try:
             await self._stopping.wait()

@@ -60,6 +60,7 @@ class Team(SharedPart):
     agents: tuple[Annotated[str, AfterValidator(str.lower)], ...] = ()
     leader_agent: Annotated[str, AfterValidator(str.lower)] = ""
     daily_usd: NotNegative | None = None
+    replies: Literal["each", "combined"] | None = Field(default=None, description="Instead of replies.mode")
 
 
 class CustomProvider(SharedPart):

@@ -22,6 +22,8 @@ def with_environment(settings: Settings, environment: Mapping[str, str] | None =
         api["host"] = host
     if port := said.get("POSTROOM_API_PORT"):
         api["port"] = _port(port)
+    if said.get("POSTROOM_REMOTE") == "1":
+        api["remote"] = True
     if token := said.get("POSTROOM_TOKEN"):
         api["token"] = Secret(token)
     names = {"url": "POSTROOM_STORE", "redis": "POSTROOM_REDIS"}

@@ -14,6 +14,8 @@ from postroom.settings.house import (
     Limits,
     Logs,
     Monitoring,
+    Pipeline,
+    Plugins,
     Replies,
     Retention,
     Schedules,
@@ -91,6 +93,8 @@ class Settings(SharedPart):
     store: Store = Store()
     retention: Retention = Retention()
     logs: Logs = Logs()
+    plugins: Plugins = Plugins()
+    pipeline: Pipeline = Pipeline()
 
     def present_agents(self) -> dict[str, Agent]:
         """The agents there are: those configured, or the one a room has without any."""
@@ -103,6 +107,12 @@ class Settings(SharedPart):
         present = self.present_agents()
         wanted = ((self.default_agent or "").lower(), *DEFAULT_AGENTS)
         return next((agent for agent in wanted if agent in present), next(iter(present)))
+
+    def choice_of(self, agent: str) -> tuple[str, str]:
+        """The provider and model an agent works with."""
+        own = self.present_agents()[agent]
+        provider, model = self.models.chosen()
+        return (own.provider, own.model) if own.provider else (provider, own.model or model)
 
     def session_scope(self, agent: str) -> SessionScope:
         own = self.agents.get(agent)

@@ -1,5 +1,6 @@
 """The hot statements use their indexes, and go on doing so: no table scan, no sorting."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ PLANS = {
     "pending": "messages_pending (line=?)",
     "due": "messages_due (due_at>? AND due_at<?)",
     "next_due": "messages_due",
+    "claimed_by": "messages_due (due_at>?)",
     "by_key": "messages_by_key (<expr>=? AND idempotency_key=?)",
     "archived_by_key": "archive_by_key (<expr>=? AND idempotency_key=?)",
     "open_rows": "messages_by_queue (queue_id=? AND rowid>?)",
@@ -31,7 +33,10 @@ PLANS = {
     "dead_before": "messages_by_queue (queue_id=?)",
     "prunable": "archive_by_queue (queue_id=? AND finished_at<?)",
     "prune_archive": "sqlite_autoindex_archive_1",
+    "insert_alike": "VIRTUAL TABLE INDEX",
     "save": "INTEGER PRIMARY KEY",
+    "save_claimed": "INTEGER PRIMARY KEY",
+    "save_completed": "INTEGER PRIMARY KEY",
     "relocate": "INTEGER PRIMARY KEY",
     "content": "INTEGER PRIMARY KEY",
     "drop_message": "INTEGER PRIMARY KEY",
@@ -43,7 +48,6 @@ PLANS = {
     "last_prunable_event": "INTEGER PRIMARY KEY",
     "peek_count": "PRIMARY KEY",
     "chain": "PRIMARY KEY",
-    "set_head": "PRIMARY KEY",
     "set_anchor": "PRIMARY KEY",
 }
 
@@ -56,7 +60,8 @@ def store(tmp_path_factory: pytest.TempPathFactory):
 
 
 def plan(store: SqliteStore, sql: str) -> list[str]:
-    rows = store._db.execute("EXPLAIN QUERY PLAN " + sql, (None,) * sql.count("?"))
+    numbers = [int(number) for number in re.findall(r"\?(\d+)", sql)]
+    rows = store._db.execute("EXPLAIN QUERY PLAN " + sql, (None,) * max(numbers, default=sql.count("?")))
     return [detail for *_, detail in rows]
 
 

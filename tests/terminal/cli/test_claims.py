@@ -96,11 +96,11 @@ def test_discarding_asks_first(jobs: Cli) -> None:
     refused = jobs("dead", "discard", message, stdin=b"n\n")
     assert refused.code == 1
     assert "Discard 1 dead letter for good? [y/N]" in refused.err
-    assert "Nothing was discarded. Answer y to the question, or use --yes." in refused.err
+    assert "Nothing was changed. Answer y to the question, or use --yes." in refused.err
     silent = jobs("dead", "discard", "--all")
     assert silent.code == 1
     assert "Discard all dead letters of all scopes for good?" in silent.err
-    assert "\nerror: Nothing was discarded." in silent.err
+    assert "\nerror: Nothing was changed." in silent.err
     assert len(jobs.json("dead", "list")["messages"]) == 2
     assert jobs("dead", "discard", message, stdin=b"y\n").out == f"{message} is discarded.\n"
     assert len(jobs.json("dead", "discard", "--all", "--yes")["discarded"]) == 1

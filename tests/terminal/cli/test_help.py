@@ -60,7 +60,7 @@ def test_an_example_is_made_of_commands_and_options_that_exist(line: str) -> Non
     assert {word for word in words if word.startswith("-") and word != "-"} <= options
 
 
-@pytest.mark.parametrize("path", [(), *GROUPS], ids=" ".join)
+@pytest.mark.parametrize("path", GROUPS, ids=" ".join)
 def test_a_group_alone_shows_its_commands(cli: Cli, path: tuple[str, ...]) -> None:
     assert "Usage: postroom" in cli.ok(*path).out
 

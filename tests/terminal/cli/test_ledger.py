@@ -9,7 +9,11 @@ import apsw
 import msgspec
 import pytest
 
+import postroom
+from postroom.clock import ManualClock, SystemClock
 from postroom.errors import StoreReadOnly
+from postroom.kernel.housekeeping.retention import DAY_S, Retention
+from postroom.kernel.housekeeping.roster import PRUNER
 from postroom.kernel.ledger import Draft, Head, seal
 from postroom.room import SyncRoom
 from postroom.room.core import Core, RoomOptions
@@ -45,13 +49,13 @@ def test_a_whole_ledger_is_verified(used: Cli) -> None:
         ("DELETE FROM ledger WHERE seq = 1", "broken at event 2: event 1 is missing"),
         ("DELETE FROM ledger WHERE seq = 14", "the chain ends at 13, but 14 events were written"),
         ("DELETE FROM ledger", "the chain ends at 0, but 14 events were written"),
-        ("UPDATE chain SET seq = 20 WHERE name = 'head'", "the chain ends at 14, but 20 events were written"),
-        ("UPDATE chain SET seq = 3 WHERE name = 'anchor'", "broken at event 4: its content or place"),
+        ("UPDATE figures SET n = 20 WHERE name = 'head'", "the chain ends at 14, but 20 events were written"),
+        ("UPDATE figures SET n = 3 WHERE name = 'anchor'", "broken at event 4: its content or place"),
         (
-            "UPDATE chain SET hash = 'x' WHERE name = 'head'",
+            "UPDATE figures SET hash = 'x' WHERE name = 'head'",
             "the note of where it begins and ends",
         ),
-        ("DELETE FROM chain", "the note of where it begins and ends"),
+        ("DELETE FROM figures WHERE queue_id = 0", "the note of where it begins and ends"),
         (
             "UPDATE messages SET state = 'completed'",
             "is completed in default/jobs with 0 attempts, but",
@@ -102,7 +106,7 @@ def rewrite(path: Path) -> None:
     with db:
         for row in sealed:
             db.execute("UPDATE ledger SET actor = ?, hash = ? WHERE seq = ?", (row[9], row[-1], row[0]))
-        db.execute("UPDATE chain SET hash = ? WHERE name = 'head'", (head.hash,))
+        db.execute("UPDATE figures SET hash = ? WHERE name = 'head'", (head.hash,))
     db.close()
 
 
@@ -119,15 +123,29 @@ def test_a_head_noted_earlier_proves_that_nothing_was_rewritten(used: Cli) -> No
 
 
 def test_a_ledger_whose_beginning_was_pruned_is_verified_from_there(used: Cli) -> None:
+    clock = ManualClock(SystemClock().now())
+    clock.advance(10 * DAY_S)
+    keep = Retention(ledger_s=DAY_S)
+    with postroom.open_sync(
+        f"sqlite:///{used.store}", clock=clock, housekeeping=False, retention=keep
+    ) as room:
+        assert room.housekeep(PRUNER) > 0
+    told = used.json("ledger", "verify")
+    assert (told["events"] < 14, told["first"] > 9, told["messages"]) == (True, True, 5)
+    assert f"Events up to {told['first'] - 1} were pruned." in used.ok("ledger", "verify").out
+    refused = used("ledger", "verify", "--head", "0" * 64).err
+    assert f"or it lies before event {told['first']}" in refused
+
+
+def test_a_ledger_that_was_cut_by_hand_is_found_out(used: Cli) -> None:
     db = apsw.Connection(str(used.store))
     [(hash_, time)] = db.execute("SELECT hash, time FROM ledger WHERE seq = 9").fetchall()
-    db.execute("UPDATE chain SET seq = 9, hash = ?, time = ? WHERE name = 'anchor'", (hash_, time))
+    db.execute("UPDATE figures SET n = 9, hash = ?, time = ? WHERE name = 'anchor'", (hash_, time))
     db.execute("DELETE FROM ledger WHERE seq <= 9")
     db.close()
-    told = used.json("ledger", "verify")
-    assert (told["events"], told["first"], told["messages"]) == (5, 10, None)
-    assert "Events up to 9 were pruned." in used.ok("ledger", "verify").out
-    assert "or it lies before event 10" in used("ledger", "verify", "--head", "0" * 64).err
+    refused = used("ledger", "verify")
+    assert refused.code == 7
+    assert "the ledger knows nothing of message" in refused.err
 
 
 def test_the_tail_is_one_line_per_event(used: Cli) -> None:

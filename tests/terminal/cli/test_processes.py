@@ -74,8 +74,44 @@ def test_while_a_process_owns_the_store_others_can_look_but_not_change(shell: Sh
         assert owner.wait(30) == 130
 
 
-def test_the_demo_plays_to_its_end(shell: Shell) -> None:
+def test_the_demo_shows_a_team_at_work_and_its_trace(shell: Shell) -> None:
     done = shell("demo", "--once")
+    assert (done.code, done.err) == (0, "")
+    for told in (
+        "Ann → @lead: The login page is broken",
+        "@lead → @coder: find the bug and fix it",
+        "@lead → @reviewer: write down what must be tested",
+        "@lead in #dev: the login comes first today",
+        "@coder failed: The script provider ended without an answer. Tried again in",
+        "@coder uses Edit",
+        "@reviewer → @coder: one question",
+        "@coder gives up, a dead letter: The model refused to answer this",
+        "@coder → Bob: @coder could not answer",
+        "@lead → Ann: The login works again",
+        "@lead → @coder  find the bug and fix it  completed, attempt 2",
+        "turn of @coder",
+        "finished (",
+        "$0.00",
+        "Bob → @coder  deploy it to production  dead",
+        "What to try next",
+    ):
+        assert told in done.out, told
+    assert not (shell.folder / "home").exists()
+
+
+def test_the_demo_can_be_read_by_programs(shell: Shell) -> None:
+    done = shell("demo", "--once", "--json")
+    assert (done.code, done.err) == (0, "")
+    told = json.loads(done.out)
+    assert told["seconds"] < 15
+    request, other = told["traces"]
+    assert [step["state"] for step in request["roots"]] == ["completed"]
+    assert [step["state"] for step in other["roots"]] == ["dead"]
+    assert request["turns"] >= 7
+
+
+def test_the_demo_of_the_queue_plays_to_its_end(shell: Shell) -> None:
+    done = shell("demo", "queue", "--once")
     assert (done.code, done.err) == (0, "")
     for told in (
         "published  critical    to Cleo",
@@ -94,16 +130,17 @@ def test_the_demo_plays_to_its_end(shell: Shell) -> None:
     assert not (shell.folder / "home").exists()
 
 
+@pytest.mark.parametrize("what", ["office", "queue"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
 def test_the_demo_stays_open_until_it_is_stopped_and_leaves_nothing(
-    shell: Shell, number: signal.Signals, code: int
+    shell: Shell, number: signal.Signals, code: int, what: str
 ) -> None:
     shell.env["TMPDIR"] = str(shell.folder)
-    with started(shell, "demo") as demo:
+    with started(shell, "demo", what) as demo:
         seen = read_until(demo, "Ctrl-C stops the demo")
         url = seen.split("--store ")[-1].split()[0]
         look = shell("queue", "list", "--store", url)
-        assert "default/letters" in look.out
+        assert ("default/letters" if what == "queue" else "office/inbox/coder") in look.out
         demo.send_signal(number)
         assert demo.wait(30) == code
     assert list(shell.folder.glob("postroom-demo-*")) == []

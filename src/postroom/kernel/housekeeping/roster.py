@@ -2,6 +2,10 @@
 
 import msgspec
 
+from postroom.kernel.housekeeping.retention import RecordRule, Retention
+
+__all__ = ["ROSTER", "Housekeeper", "RecordRule", "Retention"]
+
 
 class Housekeeper(msgspec.Struct, frozen=True):
     name: str
@@ -24,14 +28,3 @@ ROSTER = (
     Housekeeper(AGING, 300, "raises the priority of messages that have waited long"),
     Housekeeper(PRUNER, 300, "drops what is older than its retention and held by no reader"),
 )
-
-
-class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """When things move on. None keeps for ever."""
-
-    archive_after_s: float = 3600
-    dead_after_s: float | None = 30 * 24 * 3600
-    ledger_s: float | None = None
-    seen_s: float = 24 * 3600
-    aging_after_s: float = 600
-    aging_step: int = 50

@@ -9,7 +9,7 @@ from postroom.clock import micros
 from postroom.errors import InvalidField
 from postroom.kernel import commands as c
 from postroom.kernel.desk import Desk
-from postroom.kernel.housekeeping import roster
+from postroom.kernel.housekeeping import pruning, roster
 from postroom.kernel.model import DEAD_LETTER, Ordering
 from postroom.kernel.rows import Row
 from postroom.kernel.store import HousekeeperRun
@@ -40,7 +40,9 @@ def _sweep(desk: Desk, command: c.Housekeep) -> Step:
 
 def _archive(desk: Desk, command: c.Housekeep) -> Step:
     keep = desk.kit.retention
-    rows = desk.tx.finished(desk.now - micros(keep.archive_after_s), command.limit)
+    rows: list[Row] = []
+    if keep.archive_after_s is not None:
+        rows = desk.tx.finished(desk.now - micros(keep.archive_after_s), command.limit)
     if len(rows) < command.limit and keep.dead_after_s is not None:
         rows += desk.tx.dead_before(desk.now - micros(keep.dead_after_s), command.limit - len(rows))
     if rows:
@@ -91,33 +93,8 @@ def _age(desk: Desk, command: c.Housekeep) -> Step:
 
 
 def _prune(desk: Desk, command: c.Housekeep) -> Step:
-    """Nothing goes that a reader with a hold on the ledger has not yet passed."""
-    keep, tx = desk.kit.retention, desk.tx
-    holds = [position.seq for position in tx.positions() if position.hold]
-    up_to = min(holds) if holds else None
-    done = 0
-    for queue in tx.all_queues(deleted=True):
-        if queue.settings.retention_s is None or done >= command.limit:
-            continue
-        before = desk.now - micros(queue.settings.retention_s)
-        ids = tx.prunable(queue.id, before, up_to, command.limit - done)
-        if ids:
-            tx.prune_archive(ids)
-            desk.record(
-                "archive.pruned",
-                tenant=queue.tenant,
-                scope=queue.scope,
-                queue=queue.slug,
-                data={"messages": len(ids)},
-            )
-            done += len(ids)
-    done += tx.prune_seen(desk.now - micros(keep.seen_s), command.limit)
-    if keep.ledger_s is not None:
-        dropped = tx.prune_ledger(desk.now - micros(keep.ledger_s), up_to, command.limit)
-        if dropped:
-            desk.record("ledger.pruned", data={"events": dropped})
-        done += dropped
-    return Step(done, 0 if done >= command.limit else None)
+    done, more = pruning.prune(desk, command.limit)
+    return Step(done, 0 if more else None)
 
 
 _WORK: dict[str, Callable[[Desk, c.Housekeep], Step]] = {

@@ -12,7 +12,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.desk import Desk
 from postroom.kernel.model import ConsumerMode, Queue
 from postroom.kernel.rows import Row, Stored
-from postroom.kernel.states import Change, State
+from postroom.kernel.verbs import sweep
 
 
 class Taken(msgspec.Struct):
@@ -23,6 +23,8 @@ class Taken(msgspec.Struct):
 
 
 Source = tuple[str, tuple[str, ...], str | None]
+# A queue and a line of it, who works, until when, and who asked.
+Terms = tuple[Queue, int, str, int, str]
 
 
 class ClaimRun:
@@ -39,11 +41,22 @@ class ClaimRun:
         self._workers: set[str] = set()
         self._nonce = desk.ids.nonce()
         self._claimed: list[Row] = []
+        self._terms: Terms | None = None
 
     def flush(self) -> None:
         if self._claimed:
-            self._desk.tx.save(self._claimed)
-            self._claimed = []
+            assert self._terms is not None
+            rows, self._claimed = self._claimed, []
+            queue, _, worker, lease_until, actor = self._terms
+            self._desk.hand_out(queue, rows, actor, worker, lease_until, self._nonce)
+            self._desk.tx.save_claimed(rows)
+
+    def _hand_out(self, terms: "Terms", rows: list[Row]) -> None:
+        """Rows that are claimed on the same terms are handed out together."""
+        if terms != self._terms:
+            self.flush()
+            self._terms = terms
+        self._claimed += rows
 
     def add(self, command: c.Claim) -> Taken:
         """Nothing to be had is an empty list, whatever the reason: empty, paused, archived, all claimed."""
@@ -54,6 +67,8 @@ class ClaimRun:
         if command.worker not in self._workers:
             checks.check_text("worker", command.worker, desk.limits)
             self._workers.add(command.worker)
+        if command.labels:
+            checks.check_labels(dict(command.labels), desk.limits)
         taken: list[Stored] = []
         for queue, line in self._open_lines(command):
             if len(taken) == limit:
@@ -75,6 +90,12 @@ class ClaimRun:
 
     def _next(self, line: int, count: int, command: c.Claim) -> list[Stored]:
         """The next rows of a line: from stock, or as many as this and all like claims may need."""
+        if command.labels:
+            # What was fetched for others may hold some of these, so it is fetched anew for them.
+            self.flush()
+            self._stock.pop(line, None)
+            self._dry.discard(line)
+            return self._desk.tx.pending_labelled(line, command.labels, count)
         stock = self._stock.get(line)
         if not stock:
             if line in self._dry:
@@ -93,34 +114,31 @@ class ClaimRun:
     def _take(self, queue: Queue, line: int, limit: int, command: c.Claim) -> list[Stored]:
         desk, now, settings = self._desk, self._desk.now, queue.settings
         if settings.concurrency is not None:
+            self.flush()
             claimed = desk.tx.counts(queue.id, max(0, -line)).claimed
             limit = min(limit, settings.concurrency - claimed)
         seconds = command.lease_s if command.lease_s is not None else settings.visibility_timeout_s
-        lease_until = now + micros(seconds)
-        worker, nonce = command.worker or command.actor, self._nonce
+        terms = (queue, line, command.worker or command.actor, now + micros(seconds), command.actor)
         taken: list[Stored] = []
         while len(taken) < limit:
             found = self._next(line, limit - len(taken), command)
             if not found:
                 break
-            for stored in found:
-                row = stored.row
-                if row.expires_at is not None and row.expires_at <= now:
-                    desk.move(row, Change.EXPIRED, State.EXPIRED)
-                    desk.tx.save([row])
-                    desk.delivery_ended(row)
-                    continue
-                row.attempts += 1
-                row.claims += 1
-                row.token = f"{row.claims}-{nonce}"
-                row.claimed_by = worker
-                row.claimed_at = now
-                row.lease_until = lease_until
-                row.visible_at = None
-                desk.move(row, Change.CLAIMED, State.CLAIMED, worker=worker, lease_until=lease_until)
-                self._claimed.append(row)
-                taken.append(stored)
+            living = [stored for stored in found if not _is_over(stored.row, now)]
+            if len(living) < len(found):
+                self._expire([stored.row for stored in found if _is_over(stored.row, now)])
+            self._hand_out(terms, [stored.row for stored in living])
+            taken += living
         return taken
+
+    def _expire(self, rows: list[Row]) -> None:
+        self.flush()
+        for row in rows:
+            sweep.expire(self._desk, row)
+
+
+def _is_over(row: Row, now: int) -> bool:
+    return row.expires_at is not None and row.expires_at <= now
 
 
 def _source(command: c.Claim) -> Source:

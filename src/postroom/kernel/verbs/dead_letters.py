@@ -101,10 +101,10 @@ def _revive(desk: Desk, row: Row) -> None:
     desk.move(row, Change.REPLAYED, State.PENDING)
     desk.tx.relocate([row])
     if is_original(row, queue):
-        _broadcast_anew(desk, row, queue)
+        broadcast_anew(desk, row, queue)
 
 
-def _broadcast_anew(desk: Desk, row: Row, queue: Queue) -> None:
+def broadcast_anew(desk: Desk, row: Row, queue: Queue) -> None:
     reached = {delivery.subscription_id for delivery in desk.tx.deliveries(row.id)}
     subscriptions = [each for each in desk.tx.subscriptions(queue.id) if each.id not in reached]
     deliveries = deliveries_of(desk, row, subscriptions)

@@ -3,9 +3,8 @@
 A run gathers the publishes of several callers and inserts them together; a refused one adds nothing.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -13,6 +12,7 @@ from postroom.clock import micros
 from postroom.errors import (
     IdempotencyConflict,
     InvalidField,
+    PostroomError,
     QueueClosed,
     QueueFull,
     SchemaNotFound,
@@ -21,10 +21,12 @@ from postroom.errors import (
 from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
 from postroom.kernel.desk import Desk, earlier, told
+from postroom.kernel.ledger import Draft as EventDraft
 from postroom.kernel.model import (
     DEAD_LETTER,
     ConsumerMode,
     NewMessage,
+    Ordering,
     Overflow,
     PlaceState,
     Queue,
@@ -33,7 +35,8 @@ from postroom.kernel.model import (
     Subscription,
 )
 from postroom.kernel.ordering import sort_key
-from postroom.kernel.rows import ROW_FIELDS, Content, Row
+from postroom.kernel.reviews.publishing import prepared
+from postroom.kernel.rows import Content, Row, Stored
 from postroom.kernel.states import State
 
 
@@ -47,10 +50,46 @@ class Place(msgspec.Struct, frozen=True):
 
 Draft = tuple[Row, Content]
 
-_astuple = msgspec.structs.astuple
-_make_row = cast("Callable[..., Row]", Row)
-_make_content = cast("Callable[..., Content]", Content)
-_CORRELATION = ROW_FIELDS.index("correlation_id")
+
+class Alike:
+    """Messages of one queue that differ only in their bodies: one is drafted, the others follow it."""
+
+    __slots__ = (
+        "bodies",
+        "content",
+        "ids",
+        "like",
+        "path",
+        "plain",
+        "queue",
+        "row",
+        "told_after",
+        "told_before",
+    )
+
+    def __init__(
+        self, command: c.PublishLike, queue: Queue, like: NewMessage, row: Row, content: Content
+    ) -> None:
+        self.path = command.queue
+        self.plain = command.like is None
+        self.queue = queue
+        self.like = like
+        self.row = row
+        row.correlation_id = like.correlation_id
+        self.content = content
+        self.told_before, self.told_after = _told_around(row, content)
+        self.ids: list[str] = []
+        self.bodies: list[bytes | None] = []
+
+    def is_timeless(self) -> bool:
+        """Whether a later message would differ only in when it came."""
+        return self.queue.settings.ordering is Ordering.FIFO and self.row.due_at is None
+
+    def begin_anew(self, now: int) -> None:
+        row = self.row
+        row.sort_key = row.created_at = row.updated_at = now
+        row.correlation_id = self.like.correlation_id
+        self.ids, self.bodies = [], []
 
 
 class PublishRun:
@@ -61,44 +100,84 @@ class PublishRun:
         self._ids: list[str] = []
         self._rows: list[Row] = []
         self._contents: list[Content] = []
+        self._alike: Alike | None = None
         self._keys: dict[tuple[int, str], Draft] = {}
         self._places: dict[tuple[str, str], Place] = {}
 
     def flush(self) -> None:
+        """In the order in which they came, since it is the order in which they are handed out."""
+        self._flush_rows()
+        if self._alike is not None:
+            self._flush_alike(self._alike)
+        self._places = {}
+
+    def _flush_rows(self) -> None:
         if self._rows:
             self._desk.tx.insert(self._rows, self._contents)
             self._rows, self._contents, self._keys = [], [], {}
-        self._places = {}
+
+    def _flush_alike(self, alike: Alike) -> None:
+        self._alike = None
+        if alike.ids:
+            tx, row, count = self._desk.tx, alike.row, len(alike.ids)
+            tx.insert_alike(row, alike.content, alike.ids, alike.bodies)
+            tx.count(row.queue_id, 0, row.state, count)
+            if row.state == "pending":
+                self._desk.woken[row.line] += count
 
     def take(self, command: c.Publish | c.PublishLike) -> list[Receipt]:
-        return self.add(command) if isinstance(command, c.Publish) else self.add_like(command)
+        made = self.add(command) if isinstance(command, c.Publish) else self.add_like(command)
+        return self._meet_rules(command, made) if self._desk.ruled else made
+
+    def _meet_rules(self, command: c.Publish | c.PublishLike, made: list[Receipt]) -> list[Receipt]:
+        """Before anybody can claim them, and before the answer, which tells the state they have then."""
+        from postroom.kernel.rules.rule import Trigger
+        from postroom.kernel.rules.running import meet
+
+        queue = self._place(command.tenant, command.queue).queue
+        if queue.system or queue.scope_id not in self._desk.ruled:
+            return made
+        self.flush()
+        told = []
+        for receipt in made:
+            if receipt.created:
+                meet(self._desk, receipt.id, Trigger.PUBLISHED)
+                row = self._desk.tx.row(receipt.id)
+                receipt = Receipt(receipt.id, True, _STATES[row.state] if row else receipt.state)
+            told.append(receipt)
+        return told
 
     def add(self, command: c.Publish) -> list[Receipt]:
         desk = self._desk
+        if self._alike is not None:
+            self._flush_alike(self._alike)
         place = self._place(command.tenant, command.queue)
         queue, messages = place.queue, command.messages
         self._check_size(len(messages))
-        if len(messages) == 1 and place.plain and messages[0].idempotency_key is None:
-            return [self._add_one(place, messages[0])]
         drafts: list[Draft] = []
         answers: list[tuple[Row, bool]] = []
         fresh: dict[tuple[int, str], Draft] = {}
         limits = desk.limits
-        for message_id, message in zip(self._next_ids(len(messages)), messages, strict=True):
-            checks.check_message(message, limits)
-            body = checks.body_bytes(message, limits)
-            key = message.idempotency_key
-            if key is not None:
-                first = self._known(queue, key, fresh)
-                if first is not None:
-                    _same_body(first, body, message, key)
-                    answers.append((first[0], False))
-                    continue
-            draft = self._drafted(place, message, message_id, body)
-            drafts.append(draft)
-            if key is not None:
-                fresh[(queue.id, key)] = draft
-            answers.append((draft[0], True))
+        try:
+            for message_id, message in zip(self._next_ids(len(messages)), messages, strict=True):
+                checks.check_message(message, limits)
+                body = checks.body_bytes(message, limits)
+                key = message.idempotency_key
+                if key is not None:
+                    first = self._known(queue, key, fresh)
+                    if first is not None:
+                        _same_body(first, body, message, key)
+                        answers.append((first[0], False))
+                        continue
+                draft = self._drafted(place, message, message_id, body)
+                drafts.append(draft)
+                if key is not None:
+                    fresh[(queue.id, key)] = draft
+                answers.append((draft[0], True))
+        except PostroomError as error:
+            if len(messages) > 1:
+                error.of_item(len(answers), checks.shown_key(messages[len(answers)].idempotency_key))
+            raise
         if drafts:
             if place.plain:
                 self._admit(queue, drafts)
@@ -116,30 +195,78 @@ class PublishRun:
         return row.state if now is None else now.state
 
     def add_like(self, command: c.PublishLike) -> list[Receipt]:
-        """As `add`, quicker: the first message is made in full, and the others after its pattern."""
-        desk, like, bodies = self._desk, command.like, command.bodies
+        """As `add`, quicker: one message is drafted in full, and all others follow it."""
+        bodies, alike = command.bodies, self._alike_for(command)
+        if alike is None:
+            return self.add(_one_by_one(command))
+        limits, kind = self._desk.limits, alike.like.content_type
+        if len(bodies) == 1:
+            encoded = [checks.encoded(bodies[0], kind, limits)]
+        else:
+            self._check_size(len(bodies))
+            try:
+                encoded = [checks.encoded(body, kind, limits) for body in bodies]
+            except PostroomError as error:
+                error.of_item(checks.first_refused(bodies, kind, limits))
+                raise
+        ids = self._next_ids(len(encoded))
+        alike.ids += ids
+        alike.bodies += encoded
+        return self._tell_alike(alike, ids, encoded)
+
+    def _alike_for(self, command: c.PublishLike) -> Alike | None:
+        """What these messages follow; None when each must be looked at by itself."""
+        alike, like, path = self._alike, command.like, command.queue
+        if alike is not None and alike.path == path and alike.queue.tenant == command.tenant:
+            same = (
+                alike.plain and alike.like.source_id == command.actor if like is None else alike.like is like
+            )
+            if same:
+                return alike
+        if alike is not None or self._rows:
+            self.flush()
+        known = self._desk.kit.known(self._desk.tx) if like is None else None
+        key = (Alike, command.tenant, path, command.actor)
+        if known is not None and (alike := known.get(key)) is not None:
+            alike.begin_anew(self._desk.now)
+        else:
+            alike = self._new_alike(command)
+            if known is not None and alike is not None and alike.is_timeless():
+                known[key] = alike
+        self._alike = alike
+        return alike
+
+    def _new_alike(self, command: c.PublishLike) -> Alike | None:
         place = self._place(command.tenant, command.queue)
-        self._check_size(len(bodies))
-        if not bodies or not place.plain or place.schema is not None or like.idempotency_key is not None:
-            messages = [msgspec.structs.replace(like, body=body) for body in bodies]
-            return self.add(
-                c.Publish(queue=command.queue, messages=messages, actor=command.actor, tenant=command.tenant)
+        like = command.like or NewMessage(source_id=command.actor)
+        if not place.plain or place.schema is not None or like.idempotency_key is not None:
+            return None
+        checks.check_message(like, self._desk.limits)
+        return Alike(command, place.queue, like, *self._drafted(place, like, "", None))
+
+    def _tell_alike(self, alike: Alike, ids: list[str], bodies: list[bytes | None]) -> list[Receipt]:
+        desk, row, queue = self._desk, alike.row, alike.queue
+        append, now, actor, state = desk.tx.append, desk.now, desk.actor, _STATES[row.state]
+        tenant, scope, slug, cause = queue.tenant, queue.scope, queue.slug, row.causation_id
+        talk, before, after = row.correlation_id, alike.told_before, alike.told_after
+        receipts = []
+        for message_id, body in zip(ids, bodies, strict=True):
+            append(
+                EventDraft(
+                    now,
+                    "message.published",
+                    tenant,
+                    scope,
+                    slug,
+                    message_id,
+                    talk or message_id,
+                    cause,
+                    actor,
+                    f"{before}{len(body) if body else 0}{after}",
+                )
             )
-        checks.check_message(like, desk.limits)
-        pattern = self._drafted(place, like, "", None)
-        ids = self._next_ids(len(bodies))
-        of_row, of_content = _astuple(pattern[0]), _astuple(pattern[1])
-        before, after = of_row[1:_CORRELATION], of_row[_CORRELATION + 1 :]
-        kind, talk, rest, limits = like.content_type, like.correlation_id, of_content[2:], desk.limits
-        drafts = [
-            (
-                _make_row(*(message_id, *before, talk or message_id, *after)),
-                _make_content(*(kind, checks.encoded(body, kind, limits), *rest)),
-            )
-            for message_id, body in zip(ids, bodies, strict=True)
-        ]
-        self._admit(place.queue, drafts)
-        return [Receipt(row.id, True, _STATES[row.state]) for row, _ in drafts]
+            receipts.append(Receipt(message_id, True, state))
+        return receipts
 
     def _place(self, tenant: str, path: str) -> Place:
         place = self._places.get((tenant, path))
@@ -152,16 +279,6 @@ class PublishRun:
         if count > most:
             raise InvalidField("messages", f"has {count}, at most {most} at once")
 
-    def _add_one(self, place: Place, message: NewMessage) -> Receipt:
-        """The same as above for what is asked for most: one message without a key to a plain queue."""
-        checks.check_message(message, self._desk.limits)
-        body = checks.body_bytes(message, self._desk.limits)
-        row, content = self._drafted(place, message, self._next_ids(1)[0], body)
-        self._rows.append(row)
-        self._contents.append(content)
-        self._desk.admit([row], place.queue, [_told(row, content)])
-        return Receipt(row.id, True, _STATES[row.state])
-
     def _drafted(self, place: Place, message: NewMessage, message_id: str, body: bytes | None) -> Draft:
         desk, queue = self._desk, place.queue
         if message.deadline is not None:
@@ -169,6 +286,13 @@ class PublishRun:
         if place.schema is not None:
             content = jsontext.decode_any(body) if message.content_type == checks.JSON else None
             desk.kit.validators.check(place.schema, content)
+        if message.hitl_spec:
+            message, until = prepared(desk.tx, queue, message, desk.now)
+            draft = _draft(desk, queue, message_id, message, body)
+            if until is not None:
+                draft[0].expires_at = earlier(draft[0].expires_at, until)
+                draft[0].due_at = earlier(draft[0].due_at, draft[0].expires_at)
+            return draft
         return _draft(desk, queue, message_id, message, body)
 
     def _next_ids(self, count: int) -> list[str]:
@@ -185,9 +309,18 @@ class PublishRun:
         place = (queue.id, key)
         pair = fresh.get(place) or self._keys.get(place)
         if pair is None:
-            stored = self._desk.tx.by_key(queue.id, key)
+            stored = self._desk.tx.by_key(queue.id, key) or self._moved(queue, key)
             pair = (stored.row, stored.content) if stored else None
         return pair
+
+    def _moved(self, queue: Queue, key: str) -> Stored | None:
+        """The message published here with this key that a rule has moved elsewhere."""
+        tx = self._desk.tx
+        message_id = tx.kept_key(queue.id, key)
+        if message_id is None:
+            return None
+        row = tx.row(message_id)
+        return Stored(row, tx.content(row)) if row is not None else tx.archived(message_id)
 
     def _admit(self, queue: Queue, drafts: list[Draft]) -> None:
         rows = [row for row, _ in drafts]
@@ -258,6 +391,12 @@ class PublishRun:
             self._contents += [content] * (1 + len(deliveries))
         self._rows += rows
         desk.admit(rows, queue, texts)
+
+
+def _one_by_one(command: c.PublishLike) -> c.Publish:
+    like = command.like or NewMessage(source_id=command.actor)
+    messages = [msgspec.structs.replace(like, body=body) for body in command.bodies]
+    return c.Publish(queue=command.queue, messages=messages, actor=command.actor, tenant=command.tenant)
 
 
 _STATES = {state.value: state for state in State}
@@ -423,17 +562,33 @@ def _draft(desk: Desk, queue: Queue, message_id: str, message: NewMessage, body:
 
 def _told(row: Row, content: Content) -> str:
     """The data of a published message's event; for plain messages cut from a text made before."""
-    if row.hop or row.parent_id is not None or content.agent is not None or content.channel is not None:
+    if _has_more_to_tell(row, content):
         return told(row, **_details(row, content))
     before, after = _plainly_told(row.message_type, row.priority_tier, row.state)
     return f"{before}{len(content.body) if content.body else 0}{after}"
 
 
+def _told_around(row: Row, empty: Content) -> tuple[str, str]:
+    """The same for any body: what comes before and after its size."""
+    if _has_more_to_tell(row, empty):
+        return _around_size(told(row, **_details(row, empty)))
+    return _plainly_told(row.message_type, row.priority_tier, row.state)
+
+
+def _has_more_to_tell(row: Row, content: Content) -> bool:
+    return bool(row.hop or row.parent_id or content.agent is not None or content.channel is not None)
+
+
 @lru_cache(maxsize=1000)
 def _plainly_told(kind: str, tier: str, state: str) -> tuple[str, str]:
-    text = jsontext.text({"type": kind, "tier": tier, "bytes": 0, "state": state, "attempts": 0})
-    before, mark, after = text.partition('"bytes":')
-    return before + mark, after[1:]
+    return _around_size(
+        jsontext.text({"type": kind, "tier": tier, "bytes": 0, "state": state, "attempts": 0})
+    )
+
+
+def _around_size(text: str) -> tuple[str, str]:
+    before, mark, after = text.partition('"bytes":0')
+    return before + mark[:-1], after
 
 
 def _details(row: Row, content: Content) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
 from postroom.kernel.backoff import backoff_s
 from postroom.kernel.desk import Desk
+from postroom.kernel.reviews import timeouts
 from postroom.kernel.rows import Row
 from postroom.kernel.states import OPEN, Change, State
 
@@ -44,7 +45,7 @@ class CompleteRun:
     def flush(self) -> None:
         """Rows fetched so far may be out of date after whatever comes next, so they are forgotten."""
         if self._done:
-            self._desk.tx.save(self._done)
+            self._desk.tx.save_completed(self._done)
             self._done = []
         self._rows = None
 
@@ -59,7 +60,7 @@ class CompleteRun:
             return
         row = _check_held(row, command)
         row.result = result
-        desk.move(row, Change.COMPLETED, State.COMPLETED)
+        desk.complete(row)
         self._done.append(row)
         if row.subscription_id is not None:
             self.flush()
@@ -179,8 +180,10 @@ def cancel(desk: Desk, command: c.Cancel) -> None:
     for each in desk.with_deliveries(row):
         desk.cancel(each, command.reason)
     desk.delivery_ended(row)
+    timeouts.given_up(desk, row, command.reason)
 
 
 def kill(desk: Desk, command: c.Kill) -> None:
     row = _open(desk, command.message_id, "ended as a dead letter")
     desk.bury_all(row, command.reason, "guard")
+    timeouts.given_up(desk, row, command.reason)

@@ -1,6 +1,9 @@
 """What time does to messages: leases run out, delays end, lives end. Every `due_at` leads here."""
 
+from postroom.kernel import checks
+from postroom.kernel import commands as c
 from postroom.kernel.desk import Desk
+from postroom.kernel.reviews.timeouts import timed_out
 from postroom.kernel.rows import Row
 from postroom.kernel.states import Change, State
 
@@ -19,13 +22,30 @@ def _come_due(desk: Desk, row: Row) -> None:
     if row.state == State.CLAIMED:
         _lease_ran_out(desk, row)
     elif row.expires_at is not None and row.expires_at <= desk.now:
-        desk.move(row, Change.EXPIRED, State.EXPIRED)
-        desk.tx.save([row])
-        desk.delivery_ended(row)
+        expire(desk, row)
     else:
         row.visible_at = None
         desk.move(row, Change.READY, State.PENDING)
         desk.tx.save([row])
+
+
+def take_over(desk: Desk, command: c.TakeOver) -> int:
+    """The attempts count, as when a lease runs out: the work itself may be what killed the process."""
+    checks.check_name("dead", command.dead, desk.limits)
+    desk.tx.end_leaderships(command.dead, desk.now)
+    rows = desk.tx.claimed_by(command.dead, command.limit)
+    for row in rows:
+        _lease_ran_out(desk, row)
+    return len(rows)
+
+
+def expire(desk: Desk, row: Row) -> None:
+    """A life ends; a review may have been told what to do when nobody answers."""
+    if timed_out(desk, row):
+        return
+    desk.move(row, Change.EXPIRED, State.EXPIRED)
+    desk.tx.save([row])
+    desk.delivery_ended(row)
 
 
 def _lease_ran_out(desk: Desk, row: Row) -> None:

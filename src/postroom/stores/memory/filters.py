@@ -34,8 +34,13 @@ def fits(wanted: MessageFilter, places: Places) -> Fits | None:
     carried = _asked(wanted, CONTENT_FIELDS)
     if carried:
         tests.append(lambda _, content: all(getattr(content, name) == value for name, value in carried))
+    queue_ids = wanted.queue_ids
+    if queue_ids is not None:
+        tests.append(lambda row, _: row.queue_id in queue_ids)
+    if wanted.reviews:
+        tests.append(lambda _, content: content.hitl_spec is not None)
     if wanted.labels:
-        tests.append(lambda _, content: _labelled(content, wanted.labels))
+        tests.append(lambda _, content: labelled(content, wanted.labels))
     return lambda row, content: all(test(row, content) for test in tests)
 
 
@@ -69,7 +74,7 @@ def _subscription(wanted: MessageFilter, places: Places) -> Fits | None:
     return (lambda row, _: row.subscription_id in ids) if ids else None
 
 
-def _labelled(content: Content, labels: tuple[tuple[str, Any], ...]) -> bool:
+def labelled(content: Content, labels: tuple[tuple[str, Any], ...]) -> bool:
     known: dict[str, Any] = jsontext.decode_any(content.labels, {})
     return all(name in known and _same(known[name], value) for name, value in labels)
 

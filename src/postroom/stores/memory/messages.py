@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from postroom.kernel.rows import Content, Row, Stored
-from postroom.kernel.states import TERMINAL, State
+from postroom.kernel.states import OPEN, TERMINAL, State
 from postroom.stores.memory.journal import Journal
 from postroom.stores.memory.sorted_keys import SortedKeys
 
@@ -95,6 +95,27 @@ class Messages:
     def relocate(self, row: Row) -> None:
         self._put(row.id, copy(row))
 
+    def reroute(self, row: Row) -> None:
+        """The key is known where the message is now; for where it was, the kernel has kept it."""
+        before = self._live[row.id]
+        if before.idempotency_key is not None:
+            self._journal.delete(self._keys, (key_home(before), before.idempotency_key))
+        if row.idempotency_key is not None:
+            self._journal.set(self._keys, (key_home(row), row.idempotency_key), row.id)
+        self.relocate(row)
+
+    def rewrite(
+        self, message_id: str, content: Content, *, result: bytes | None, failure_reason: str | None
+    ) -> None:
+        self._journal.set(self._contents, message_id, copy(content))
+        kept = self._archive.get(message_id)
+        row = copy(kept.row if kept is not None else self._live[message_id])
+        row.result, row.failure_reason = result, failure_reason
+        if kept is not None:
+            self._journal.set(self._archive, message_id, kept._replace(row=row))
+        else:
+            self._put(message_id, row)
+
     def archive(self, message_id: str, last_event: int) -> None:
         row = self._live[message_id]
         self._put(message_id, None)
@@ -158,6 +179,11 @@ class Messages:
 
     # many messages
 
+    def open_of(self, tenant: str, correlation_id: str) -> list[Row]:
+        talk = (tenant, correlation_id)
+        rows = [row for row in self._live.values() if (row.tenant, row.correlation_id) == talk]
+        return sorted((copy(row) for row in rows if row.state in OPEN), key=lambda row: row.seq)
+
     def _row_at(self, seq: int) -> Row:
         return self._live[self._ids[seq]]
 
@@ -173,6 +199,16 @@ class Messages:
 
     def due(self, now: int, limit: int) -> list[Row]:
         return self._copies(seq for due_at, seq in self._due.head(limit) if due_at <= now)
+
+    def claimed_by(self, holder: str, limit: int) -> list[Row]:
+        rows = (self._row_at(seq) for _, seq in self._due)
+        mine = (
+            row.seq
+            for row in rows
+            if row.state == State.CLAIMED
+            and (row.claimed_by == holder or (row.claimed_by or "").startswith(f"{holder}/"))
+        )
+        return self._copies(list(islice(mine, limit)))
 
     def next_due(self) -> int | None:
         first = self._due.first()
@@ -219,13 +255,27 @@ class Messages:
         old = takewhile(lambda key: key[0] <= before, self._dead)
         return self._copies(nsmallest(limit, (seq for _, seq in old)))
 
+    def has(self, message_id: str) -> bool:
+        return message_id in self._live or message_id in self._archive
+
+    def names(self, queue_id: int) -> bool:
+        """Whether a message lies in this queue, or is a dead letter that came from it."""
+        return any(
+            queue_id in (row.queue_id, row.origin_queue_id)
+            for row, _, _ in self.walk(None, newest_first=False)
+        )
+
     def prunable(self, queue_id: int, ended_before: int, up_to_seq: int | None, limit: int) -> list[str]:
         found: list[str] = []
+        talks = {row.correlation_id for row in self._live.values() if row.state in OPEN}
         for ended, seq in self._archived_of.get(queue_id, ()):
             if ended > ended_before or len(found) >= limit:
                 break
             message_id = self._ids[seq]
-            if up_to_seq is None or self._archive[message_id].last_event <= up_to_seq:
+            kept = self._archive[message_id]
+            if up_to_seq is not None and kept.last_event > up_to_seq:
+                continue
+            if kept.row.correlation_id not in talks:
                 found.append(message_id)
         return found
 

@@ -1,6 +1,6 @@
 """Scopes, queues, subscriptions and schemas, and how many messages each place holds."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -110,7 +110,15 @@ class Places:
             self._journal.delete(self._counts, key)
 
     def queue_names(self) -> dict[int, tuple[str, str]]:
-        return dict(self._queue_names)
+        return dict(sorted(self._queue_names.items()))
+
+    def prune(self, named: Callable[[int], bool], limit: int) -> int:
+        """Forget deleted queues that are in no message's name."""
+        old = [queue_id for queue_id in self._deleted if not named(queue_id)][:limit]
+        for queue_id in old:
+            self._journal.delete(self._deleted, queue_id)
+            self._journal.delete(self._queue_names, queue_id)
+        return len(old)
 
     # subscriptions
 

@@ -3,21 +3,27 @@
 import sys
 from copy import copy
 
+from postroom.kernel.accounts import Account
 from postroom.kernel.ledger import Event, Folded, Head
-from postroom.kernel.model import Counts, Position, Queue, Record, Schema, Scope, Subscription
+from postroom.kernel.model import Counts, Document, Position, Queue, Record, Schema, Scope, Subscription
 from postroom.kernel.rows import Stored
 from postroom.kernel.states import State
 from postroom.kernel.store import HousekeeperRun, MessageFilter
+from postroom.stores.memory.accounts import MemoryAccountReader
+from postroom.stores.memory.filing import MemoryFilingReader
 from postroom.stores.memory.filters import fits
 from postroom.stores.memory.tables import Tables
 
 
-class MemoryReader:
+class MemoryReader(MemoryAccountReader, MemoryFilingReader):
     def __init__(self, tables: Tables) -> None:
         self._places = tables.places
         self._messages = tables.messages
         self._notes = tables.notes
+        self._documents = tables.documents
+        self._accounts = tables.accounts
         self._chain = tables.chain
+        self._filing = tables.filing
 
     # messages
 
@@ -88,6 +94,18 @@ class MemoryReader:
         found = self._notes.records(tenant, kind, key, 0, sys.maxsize)
         return found[-1] if found else None
 
+    def record(self, tenant: str, number: int) -> Record | None:
+        return self._notes.record(tenant, number)
+
+    def document(self, tenant: str, kind: str, key: str) -> Document | None:
+        return self._documents.find(tenant, kind, key)
+
+    def documents(self, tenant: str, kind: str, prefix: str, after: str, limit: int) -> list[Document]:
+        return self._documents.listed(tenant, kind, prefix, after, limit)
+
+    def document_changes(self, tenant: str, kind: str) -> int:
+        return self._documents.changes(tenant, kind)
+
     def positions(self) -> list[Position]:
         return self._notes.positions()
 
@@ -101,6 +119,9 @@ class MemoryReader:
 
     def events(self, after: int, limit: int) -> list[Event]:
         return self._chain.events(after, limit)
+
+    def standing(self) -> tuple[dict[str, Folded], dict[tuple[str, str], Account]]:
+        return dict(self._chain.messages), dict(self._chain.accounts)
 
     def head(self) -> Head:
         return self._chain.head

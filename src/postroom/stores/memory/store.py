@@ -69,6 +69,10 @@ class MemoryStore:
                     del self._readers[me]
                 self._turn.notify_all()
 
+    def left_behind(self, owner: str) -> str | None:
+        """Nothing outlives the process."""
+        return None
+
     def close(self) -> None:
         """A transaction that is open may still end."""
         with self._turn:

@@ -3,21 +3,28 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from postroom.kernel.ledger import Draft
-from postroom.kernel.model import Counts, Position, Queue, Schema, Scope, Subscription
+from postroom.kernel.model import Counts, Document, Position, Queue, Schema, Scope, Subscription
 from postroom.kernel.rows import Content, Row, Stored
 from postroom.kernel.states import OPEN, TERMINAL, WAITING
-from postroom.kernel.store import HousekeeperRun
+from postroom.kernel.store import HousekeeperRun, RecordHead
+from postroom.stores.memory.accounts import MemoryBooks
+from postroom.stores.memory.filing import MemoryFiling
 from postroom.stores.memory.tables import Tables
 
 
-class MemoryTransaction:
+class MemoryTransaction(MemoryBooks, MemoryFiling):
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._places = tables.places
         self._messages = tables.messages
         self._notes = tables.notes
+        self._accounts = tables.accounts
         self._chain = tables.chain
+        self._filing = tables.filing
+        self._documents = tables.documents
         self._journal = tables.journal
         self._drafts: list[Draft] = []
 
@@ -97,9 +104,24 @@ class MemoryTransaction:
         for row, content in zip(rows, contents, strict=True):
             self._messages.insert(row, content)
 
+    def insert_alike(
+        self, row: Row, content: Content, ids: Sequence[str], bodies: Sequence[bytes | None]
+    ) -> None:
+        for message_id, body in zip(ids, bodies, strict=True):
+            talk = row.correlation_id or message_id
+            self._messages.insert(
+                replace(row, id=message_id, correlation_id=talk), replace(content, body=body)
+            )
+
     def save(self, rows: Sequence[Row]) -> None:
         for row in rows:
             self._messages.save(row)
+
+    def save_claimed(self, rows: Sequence[Row]) -> None:
+        self.save(rows)
+
+    def save_completed(self, rows: Sequence[Row]) -> None:
+        self.save(rows)
 
     def relocate(self, rows: Sequence[Row]) -> None:
         for row in rows:
@@ -145,6 +167,9 @@ class MemoryTransaction:
     def deliveries(self, parent_id: str) -> list[Row]:
         return self._messages.deliveries(parent_id)
 
+    def open_of(self, tenant: str, correlation_id: str) -> list[Row]:
+        return self._messages.open_of(tenant, correlation_id)
+
     def on_line(self, line: int) -> list[Row]:
         queue_id = self._places.queue_of_line(line)
         if queue_id is None:
@@ -187,8 +212,14 @@ class MemoryTransaction:
         correlation_id: str | None,
         message_id: str | None,
         now: int,
-    ) -> None:
-        self._notes.insert_record(tenant, kind, key, data, correlation_id, message_id, now)
+    ) -> int:
+        return self._notes.insert_record(tenant, kind, key, data, correlation_id, message_id, now)
+
+    def document(self, tenant: str, kind: str, key: str) -> Document | None:
+        return self._tables.documents.find(tenant, kind, key)
+
+    def save_document(self, tenant: str, document: Document) -> None:
+        self._tables.documents.save(tenant, document)
 
     def set_position(self, position: Position) -> None:
         self._notes.set_position(position)
@@ -200,6 +231,9 @@ class MemoryTransaction:
 
     def append(self, event: Draft) -> None:
         self._drafts.append(event)
+
+    def head_seq(self) -> int:
+        return self._chain.head.seq
 
     # housekeeping
 
@@ -223,10 +257,45 @@ class MemoryTransaction:
         return self._messages.prunable(queue_id, ended_before, up_to_seq, limit)
 
     def prune_archive(self, message_ids: Sequence[str]) -> int:
+        for message_id in message_ids:
+            self._filing.forget_keys(message_id)
+            self._chain.forget(message_id)
         return sum(self._messages.prune(message_id) for message_id in message_ids)
 
     def prune_ledger(self, before: int, up_to_seq: int | None, limit: int) -> int:
-        return self._chain.prune(before, up_to_seq, limit)
+        return self._chain.prune(before, up_to_seq, limit, self._messages.has)
+
+    def time_of(self, seq: int) -> int:
+        return self._chain.time_of(seq)
+
+    def record_kinds(self) -> list[str]:
+        return self._notes.record_kinds()
+
+    def old_records(self, kind: str, after: int, before: int, limit: int) -> list[RecordHead]:
+        return self._notes.old_records(kind, after, before, limit)
+
+    def has_newer_record(self, tenant: str, kind: str, key: str, number: int) -> bool:
+        return self._notes.has_newer_record(tenant, kind, key, number)
+
+    def drop_records(self, numbers: Sequence[int]) -> int:
+        return self._notes.drop_records(numbers)
+
+    def prune_audit(self, before: int, limit: int) -> int:
+        return self._filing.prune_audit(before, limit)
+
+    def untouched_documents(
+        self, kind: str, since: int, before: int, limit: int
+    ) -> list[tuple[str, Document]]:
+        return self._documents.untouched(kind, since, before, limit)
+
+    def prune_documents(self, before: int, limit: int) -> int:
+        return self._documents.prune(before, limit)
+
+    def prune_places(self, limit: int) -> int:
+        return self._places.prune(self._messages.names, limit)
+
+    def prune_notes(self, leaders_before: int, positions_before: int, limit: int) -> int:
+        return self._notes.prune(leaders_before, positions_before)
 
     def prune_seen(self, before: int, limit: int) -> int:
         return self._notes.prune_seen(before, limit)
@@ -239,6 +308,12 @@ class MemoryTransaction:
 
     def lead(self, name: str, holder: str, now: int, until: int) -> bool:
         return self._notes.lead(name, holder, now, until)
+
+    def end_leaderships(self, holder: str, now: int) -> int:
+        return self._notes.end_leaderships(holder, now)
+
+    def claimed_by(self, holder: str, limit: int) -> list[Row]:
+        return self._messages.claimed_by(holder, limit)
 
     def memo(self, name: str) -> str | None:
         return self._notes.memo(name)

@@ -60,8 +60,13 @@ def clauses(wanted: MessageFilter, places: Places) -> Clauses | None:
     if wanted.states:
         marks = ", ".join("?" * len(wanted.states))
         found.append((f"m.state IN ({marks})", tuple(str(state) for state in wanted.states)))
+    if wanted.queue_ids is not None:
+        marks = ", ".join("?" * len(wanted.queue_ids))
+        found.append((f"m.queue_id IN ({marks})", wanted.queue_ids))
+    if wanted.reviews:
+        found.append(("c.hitl_spec IS NOT NULL", ()))
     for name, value in wanted.labels:
-        found.append((_LABELLED, (name, *_typed(value))))
+        found.append((LABELLED, (name, *typed(value))))
     if wanted.subscription is not None:
         named = "m.subscription_id IN (SELECT id FROM subscriptions WHERE name = ?)"
         found.append((named, (wanted.subscription,)))
@@ -71,13 +76,13 @@ def clauses(wanted: MessageFilter, places: Places) -> Clauses | None:
     return found
 
 
-_LABELLED = (
+LABELLED = (
     "EXISTS (SELECT 1 FROM json_each(c.labels) label"
     " WHERE label.key = ? AND replace(label.type, 'real', 'integer') = ? AND label.atom IS ?)"
 )
 
 
-def _typed(value: Any) -> tuple[str, Any]:
+def typed(value: Any) -> tuple[str, Any]:
     """A label's value with SQLite's name of its JSON type, so that true is not taken for 1."""
     if value is None:
         return "null", None

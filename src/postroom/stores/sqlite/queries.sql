@@ -8,6 +8,20 @@ INSERT INTO messages ($ROW_NAMES) VALUES ($ROW_MARKS);
 -- Its content, which never changes.
 INSERT INTO contents (seq, $CONTENT_NAMES) VALUES (?, $CONTENT_MARKS);
 
+-- name: insert_alike
+-- New rows that differ only in their ids, a JSON list, and are numbered from the given number on.
+INSERT INTO messages ($ROW_NAMES) SELECT $ROW_ALIKE FROM json_each(?$ROW_NEXT) wanted;
+
+-- name: save_claimed
+-- Write back what a claim changes.
+UPDATE messages SET state = 'claimed', due_at = ?1, lease_until = ?1, updated_at = ?2, claimed_at = ?2,
+visible_at = NULL, attempts = ?3, claims = ?4, token = ?5, claimed_by = ?6 WHERE seq = ?7;
+
+-- name: save_completed
+-- Write back what a completion changes; the token stays, so that a repeated one is recognised.
+UPDATE messages SET state = 'completed', due_at = NULL, lease_until = NULL, updated_at = ?1, finished_at = ?1,
+claimed_by = NULL, claimed_at = NULL, result = ?2 WHERE seq = ?3;
+
 -- name: save
 -- Write back what changes while a message stays in its queue.
 UPDATE messages SET $MUTABLE WHERE seq = ?;
@@ -54,6 +68,11 @@ WHERE m.line = ? AND m.state = 'pending' ORDER BY m.sort_key, m.seq LIMIT ?;
 -- name: due
 -- Messages whose time has come.
 SELECT $ROW FROM messages m WHERE m.due_at <= ? AND m.due_at IS NOT NULL ORDER BY m.due_at, m.seq LIMIT ?;
+
+-- name: claimed_by
+-- What a holder has claimed, and those whose names begin with it: all claims have a time that comes.
+SELECT $ROW FROM messages m WHERE m.due_at > 0 AND m.due_at IS NOT NULL AND m.state = 'claimed'
+AND (m.claimed_by = ?1 OR substr(m.claimed_by, 1, length(?1) + 1) = ?1 || '/') ORDER BY m.due_at LIMIT ?2;
 
 -- name: next_due
 -- When the next one comes due.
@@ -125,8 +144,13 @@ DELETE FROM messages WHERE seq = ?;
 DELETE FROM contents WHERE seq = ?;
 
 -- name: prunable
--- Archived messages of a queue that may go.
-SELECT id FROM archive WHERE queue_id = ? AND finished_at <= ? AND archived_seq <= ? ORDER BY finished_at LIMIT ?;
+-- Archived messages of a queue that may go, since nothing of their conversations is open.
+SELECT a.id FROM archive a WHERE a.queue_id = ? AND a.finished_at <= ? AND a.archived_seq <= ?
+AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = a.correlation_id
+    AND m.state IN ('pending', 'delayed', 'claimed'))
+AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.correlation_id = a.correlation_id
+    AND m.correlation_id <> m.id AND m.state IN ('pending', 'delayed', 'claimed'))
+ORDER BY a.finished_at LIMIT ?;
 
 -- name: prune_archive
 -- Drop one archived message.
@@ -136,17 +160,14 @@ DELETE FROM archive WHERE id = ?;
 -- The counts of one queue or subscriber.
 SELECT state, n FROM counts WHERE queue_id = ? AND subscription_id = ?;
 
--- name: add_count
--- Move a counter.
-INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n;
+-- name: add_figure
+-- Move a counter; or the head of the chain, whose number is the count of all events.
+INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
+SET n = n + excluded.n, hash = excluded.hash, time = excluded.time, message_seq = excluded.message_seq;
 
 -- name: insert_event
 -- One numbered, chained event.
 INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
-
--- name: set_head
--- Where the chain ends now.
-UPDATE chain SET seq = ?, hash = ?, time = ?, message_seq = ? WHERE name = 'head';
 
 -- name: events
 -- Events after a position, in order.
@@ -170,4 +191,4 @@ DELETE FROM ledger WHERE seq <= ?;
 
 -- name: set_anchor
 -- Where the kept part of the ledger begins.
-UPDATE chain SET seq = ?, hash = ?, time = ? WHERE name = 'anchor';
+UPDATE figures SET n = ?, hash = ?, time = ? WHERE queue_id = 0 AND subscription_id = 0 AND name = 'anchor';

@@ -4,13 +4,17 @@ from typing import Any
 
 import apsw
 
+from postroom.kernel.accounts import Account
 from postroom.kernel.ledger import GENESIS, Event, Folded, Head, unroll
-from postroom.kernel.model import Counts, Position, Queue, Record, Schema, Scope, Subscription
+from postroom.kernel.model import Counts, Document, Position, Queue, Record, Schema, Scope, Subscription
 from postroom.kernel.rows import Stored
 from postroom.kernel.states import State
 from postroom.kernel.store import HousekeeperRun, MessageFilter
-from postroom.stores.sqlite import pages, records
+from postroom.stores.sqlite import documents, pages, records
+from postroom.stores.sqlite.accounts import SqliteAccountReader
+from postroom.stores.sqlite.filing import SqliteFilingReader
 from postroom.stores.sqlite.places import GONE, read_queues, read_scopes
+from postroom.stores.sqlite.pruning import read_standing, read_standing_accounts
 from postroom.stores.sqlite.statements import SQL, one
 from postroom.stores.sqlite.transaction import stored
 
@@ -23,7 +27,7 @@ JOIN queues q ON q.id = m.queue_id JOIN scopes s ON s.id = q.scope_id
 """
 
 
-class SqliteReader:
+class SqliteReader(SqliteAccountReader, SqliteFilingReader):
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
 
@@ -102,6 +106,18 @@ class SqliteReader:
     def latest_record(self, tenant: str, kind: str, key: str) -> Record | None:
         return records.read_latest(self._db, tenant, kind, key)
 
+    def record(self, tenant: str, number: int) -> Record | None:
+        return records.read_record(self._db, tenant, number)
+
+    def document(self, tenant: str, kind: str, key: str) -> Document | None:
+        return documents.read_document(self._db, tenant, kind, key)
+
+    def documents(self, tenant: str, kind: str, prefix: str, after: str, limit: int) -> list[Document]:
+        return documents.read_documents(self._db, tenant, kind, prefix, after, limit)
+
+    def document_changes(self, tenant: str, kind: str) -> int:
+        return documents.count_changes(self._db, tenant, kind)
+
     def positions(self) -> list[Position]:
         return records.read_positions(self._db)
 
@@ -127,6 +143,9 @@ class SqliteReader:
         anchor = self.anchor()
         previous = found[0] if found else anchor.hash if anchor.seq == before else GENESIS
         return list(unroll(rows, previous))
+
+    def standing(self) -> tuple[dict[str, Folded], dict[tuple[str, str], Account]]:
+        return read_standing(self._db), read_standing_accounts(self._db)
 
     def head(self) -> Head:
         return self._chain("head")

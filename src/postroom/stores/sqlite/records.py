@@ -65,6 +65,16 @@ def read_latest(db: apsw.Connection, tenant: str, kind: str, key: str) -> Record
     return Record(id=id_, kind=kind, key=key, data=jsontext.decode(data), created_at=created_at)
 
 
+def read_record(db: apsw.Connection, tenant: str, number: int) -> Record | None:
+    found = db.execute(
+        "SELECT kind, key, data, created_at FROM records WHERE id = ? AND tenant = ?", (number, tenant)
+    ).fetchone()
+    if found is None:
+        return None
+    kind, key, data, created_at = found
+    return Record(id=number, kind=kind, key=key, data=jsontext.decode(data), created_at=created_at)
+
+
 def read_positions(db: apsw.Connection) -> list[Position]:
     return [
         Position(name=name, seq=seq, hold=bool(hold), updated_at=updated_at)

@@ -37,6 +37,16 @@ def _columns(names: tuple[str, ...], table: str = "") -> str:
     return ", ".join(f"{table}{name}" for name in names)
 
 
+def _alike(name: str, place: int) -> str:
+    """A column of many rows that are alike: only the id and what hangs on it are each one's own."""
+    special = {
+        "id": "wanted.value",
+        "correlation_id": f"coalesce(?{place}, wanted.value)",
+        "seq": f"?{place} + wanted.key",
+    }
+    return special.get(name, f"?{place}")
+
+
 def _load() -> dict[str, str]:
     text = resources.files(HERE).joinpath("queries.sql").read_text("utf-8")
     filled = Template(text).substitute(
@@ -46,6 +56,8 @@ def _load() -> dict[str, str]:
         ROW_NAMES=_columns(ROW_FIELDS),
         CONTENT_NAMES=_columns(CONTENT_FIELDS),
         ROW_MARKS=", ".join("?" * len(ROW_FIELDS)),
+        ROW_ALIKE=", ".join(_alike(name, place) for place, name in enumerate(ROW_FIELDS, 1)),
+        ROW_NEXT=str(len(ROW_FIELDS) + 1),
         CONTENT_MARKS=", ".join("?" * len(CONTENT_FIELDS)),
         MUTABLE=", ".join(f"{name} = ?" for name in MUTABLE),
     )

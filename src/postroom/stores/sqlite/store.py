@@ -6,6 +6,7 @@ power cut for speed; a crash of the process alone loses nothing either way.
 
 import contextlib
 import logging
+import os
 import queue
 import threading
 from collections.abc import Iterator
@@ -57,7 +58,7 @@ class SqliteStore:
         self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
         if vfs is None:
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_folders(path.parent)
             except OSError as error:
                 raise StoreReadOnly(path=self._name, reason=error.strerror or str(error)) from error
             self._lock = OwnerLock(path)
@@ -66,7 +67,8 @@ class SqliteStore:
                 self._db = apsw.Connection(self._name, vfs=vfs, statementcachesize=200)
                 self._set_up_writer(self._db, durability)
                 self.backup_made = migrate(self._db, self._name, backups or path.parent / "backups")
-                self._check()
+                clean = self._check()
+                self._dead = None if clean else self._owner()
                 self._mark_clean(False)
         except BaseException:
             self._give_up_open()
@@ -98,8 +100,10 @@ class SqliteStore:
         if self._lock is not None:
             self._lock.release()
 
-    def _check(self) -> None:
-        """After an unclean end the pages (not of a very large file), and always the ledger's tail."""
+    def _check(self) -> bool:
+        """After an unclean end the pages (not of a very large file), and always the ledger's tail.
+
+        Whether it was closed, or is new."""
         clean = self._db.execute("SELECT value FROM meta WHERE name = 'clean'").fetchone()
         if clean is not None and clean[0] != "1":
             size = self._db.pragma("page_count") * self._db.pragma("page_size")
@@ -120,6 +124,18 @@ class SqliteStore:
             verify(events, begin, head)
         except LedgerBroken as error:
             raise StoreCorrupt(path=self._name, problem=str(error)) from error
+        return clean is None or clean[0] == "1"
+
+    def _owner(self) -> str | None:
+        found = self._db.execute("SELECT value FROM meta WHERE name = 'owner'").fetchone()
+        return None if found is None else str(found[0])
+
+    def left_behind(self, owner: str) -> str | None:
+        """One process owns the file, so whoever had it open before this one is dead."""
+        with self._writer_use, translated(self._name):
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('owner', ?)", (owner,))
+        dead, self._dead = self._dead, None
+        return dead
 
     def _mark_clean(self, clean: bool) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clean', ?)", ("1" if clean else "0",))
@@ -228,6 +244,19 @@ class SqliteStore:
                 finally:
                     if self._lock is not None:
                         self._lock.release()
+
+
+def make_folders(folder: Path) -> None:
+    """With their entries synced: a power cut must not take the folder away from under a durable file."""
+    if folder.exists():
+        return
+    make_folders(folder.parent)
+    folder.mkdir(exist_ok=True)
+    parent = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(parent)
+    finally:
+        os.close(parent)
 
 
 def _keep_plans(db: apsw.Connection) -> None:

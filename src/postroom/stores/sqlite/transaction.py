@@ -13,14 +13,28 @@ import msgspec
 from postroom.kernel import jsontext
 from postroom.kernel.checks import is_text
 from postroom.kernel.ledger import Chaining, Draft, Head
-from postroom.kernel.model import DEAD_LETTER, Counts, Ordering, Position, Queue, Schema, Scope, Subscription
-from postroom.kernel.rows import ROW_FIELDS, Content, Row, Stored
+from postroom.kernel.model import (
+    DEAD_LETTER,
+    Counts,
+    Document,
+    Ordering,
+    Position,
+    Queue,
+    Schema,
+    Scope,
+    Subscription,
+)
+from postroom.kernel.rows import CONTENT_FIELDS, ROW_FIELDS, Content, Row, Stored
 from postroom.kernel.store import HousekeeperRun
-from postroom.stores.sqlite import records
+from postroom.stores.sqlite import documents, records
+from postroom.stores.sqlite.accounts import SqliteBooks
+from postroom.stores.sqlite.filing import Drawer, SqliteFiling
 from postroom.stores.sqlite.places import GONE, Places, read_queues
+from postroom.stores.sqlite.pruning import SqlitePruning
 from postroom.stores.sqlite.statements import MUTABLE, SQL, one
 
 _WIDTH = len(ROW_FIELDS)
+_BODY = CONTENT_FIELDS.index("body")
 _MUTABLE_OF = tuple(ROW_FIELDS.index(name) for name in MUTABLE)
 _astuple = msgspec.structs.astuple
 
@@ -33,6 +47,7 @@ class Cache:
         self.head = Head(seq, hash_, time)
         self.message_seq: int = message_seq
         self.places: Places | None = None
+        self.drawer = Drawer()
         self.counts: dict[tuple[int, int, str], int] = {
             (queue_id, subscription_id, state): n
             for queue_id, subscription_id, state, n in db.execute("SELECT * FROM counts")
@@ -43,26 +58,30 @@ def stored(row: tuple[Any, ...]) -> Stored:
     return Stored(Row(*row[:_WIDTH]), Content(*row[_WIDTH:]))
 
 
-class SqliteTransaction:
+class SqliteTransaction(SqliteBooks, SqliteFiling, SqlitePruning):
     def __init__(self, db: apsw.Connection, cache: Cache) -> None:
         self._db = db
         self._cache = cache
+        self._drawer = cache.drawer
         self._events: list[Draft] = []
         self._deltas: dict[tuple[int, int, str], int] = {}
         self._message_seq = cache.message_seq
 
     def finish(self) -> Head:
         """Write what was gathered; the caller commits and then calls `settle`."""
-        deltas = [(*key, n) for key, n in self._deltas.items() if n]
-        if deltas:
-            self._db.executemany(SQL["add_count"], deltas)
-        chaining = Chaining(self._cache.head)
-        if self._events:
+        before = self._cache.head
+        chaining = Chaining(before)
+        if len(self._events) == 1:
+            self._db.execute(SQL["insert_event"], chaining.row(self._events[0]))
+        elif self._events:
             # Streamed: lists of rows of a large batch would only feed the garbage collector.
-            self._db.executemany(SQL["insert_event"], chaining.rows(self._events))
+            self._db.executemany(SQL["insert_event"], map(chaining.row, self._events))
         head = chaining.head
+        figures: list[tuple[Any, ...]] = [(*key, n, None, None, None) for key, n in self._deltas.items() if n]
         if self._events or self._message_seq != self._cache.message_seq:
-            self._db.execute(SQL["set_head"], (head.seq, head.hash, head.time, self._message_seq))
+            figures.append((0, 0, "head", head.seq - before.seq, head.hash, head.time, self._message_seq))
+        if figures:
+            self._db.executemany(SQL["add_figure"], figures)
         return head
 
     def settle(self, head: Head) -> None:
@@ -84,6 +103,7 @@ class SqliteTransaction:
             del self._events[events:]
             self._deltas, self._message_seq = deltas, message_seq
             self._cache.places = None
+            self._drawer.forget()
             raise
         self._db.execute("RELEASE step")
 
@@ -190,6 +210,46 @@ class SqliteTransaction:
             SQL["insert_content"],
             ((number, *_astuple(content)) for number, content in enumerate(contents, first)),
         )
+
+    def insert_alike(
+        self, row: Row, content: Content, ids: Sequence[str], bodies: Sequence[bytes | None]
+    ) -> None:
+        first = row.seq = self._message_seq + 1
+        self._message_seq += len(ids)
+        if len(ids) == 1:
+            row.id = ids[0]
+            row.correlation_id = row.correlation_id or ids[0]
+            content.body = bodies[0]
+            self._db.execute(SQL["insert_message"], _astuple(row))
+            self._db.execute(SQL["insert_content"], (first, *_astuple(content)))
+            return
+        self._db.execute(SQL["insert_alike"], (*_astuple(row), jsontext.text(ids)))
+        of_content = _astuple(content)
+        before, after = of_content[:_BODY], of_content[_BODY + 1 :]
+        self._db.executemany(
+            SQL["insert_content"],
+            [(number, *before, body, *after) for number, body in enumerate(bodies, first)],
+        )
+
+    def save_claimed(self, rows: Sequence[Row]) -> None:
+        self._db.executemany(
+            SQL["save_claimed"],
+            [
+                (
+                    row.lease_until,
+                    row.claimed_at,
+                    row.attempts,
+                    row.claims,
+                    row.token,
+                    row.claimed_by,
+                    row.seq,
+                )
+                for row in rows
+            ],
+        )
+
+    def save_completed(self, rows: Sequence[Row]) -> None:
+        self._db.executemany(SQL["save_completed"], [(row.finished_at, row.result, row.seq) for row in rows])
 
     def save(self, rows: Sequence[Row]) -> None:
         changed = []
@@ -324,12 +384,19 @@ class SqliteTransaction:
         correlation_id: str | None,
         message_id: str | None,
         now: int,
-    ) -> None:
+    ) -> int:
         self._db.execute(
             "INSERT INTO records (tenant, kind, key, data, correlation_id, message_id, created_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
             (tenant, kind, key, data, correlation_id, message_id, now),
         )
+        return self._db.last_insert_rowid()
+
+    def document(self, tenant: str, kind: str, key: str) -> Document | None:
+        return documents.read_document(self._db, tenant, kind, key)
+
+    def save_document(self, tenant: str, document: Document) -> None:
+        documents.write_document(self._db, tenant, document)
 
     def set_position(self, position: Position) -> None:
         self._db.execute(
@@ -344,6 +411,9 @@ class SqliteTransaction:
 
     def append(self, event: Draft) -> None:
         self._events.append(event)
+
+    def head_seq(self) -> int:
+        return self._cache.head.seq
 
     # housekeeping
 
@@ -371,35 +441,6 @@ class SqliteTransaction:
         self._db.executemany(SQL["drop_message"], [(row.seq,) for row in rows])
         self._db.executemany(SQL["drop_content"], [(row.seq,) for row in rows])
 
-    def prunable(self, queue_id: int, ended_before: int, up_to_seq: int | None, limit: int) -> list[str]:
-        up_to = 2**62 if up_to_seq is None else up_to_seq
-        return [id_ for (id_,) in self._db.execute(SQL["prunable"], (queue_id, ended_before, up_to, limit))]
-
-    def prune_archive(self, message_ids: Sequence[str]) -> int:
-        self._db.executemany(SQL["prune_archive"], [(id_,) for id_ in message_ids])
-        return len(message_ids)
-
-    def prune_ledger(self, before: int, up_to_seq: int | None, limit: int) -> int:
-        first = one(self._db.execute(SQL["chain"], ("anchor",)))[0]
-        up_to = min(first + limit, self._cache.head.seq - 1)
-        if up_to_seq is not None:
-            up_to = min(up_to, up_to_seq)
-        last = self._db.execute(SQL["last_prunable_event"], (up_to, before)).fetchone()
-        if last is None:
-            return 0
-        self._db.execute(SQL["prune_ledger"], (last[0],))
-        dropped = self._db.changes()
-        self._db.execute(SQL["set_anchor"], last)
-        return dropped
-
-    def prune_seen(self, before: int, limit: int) -> int:
-        self._db.execute(
-            "DELETE FROM seen WHERE (subscription_id, key) IN"
-            " (SELECT subscription_id, key FROM seen WHERE at < ? LIMIT ?)",
-            (before, limit),
-        )
-        return self._db.changes()
-
     def report_run(self, run: HousekeeperRun) -> None:
         self._db.execute("INSERT OR REPLACE INTO housekeepers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _astuple(run))
 
@@ -412,6 +453,17 @@ class SqliteTransaction:
             return False
         self._db.execute("INSERT OR REPLACE INTO leaders VALUES (?, ?, ?)", (name, holder, until))
         return until > now
+
+    def end_leaderships(self, holder: str, now: int) -> int:
+        self._db.execute(
+            "UPDATE leaders SET until = ?1 WHERE until > ?1"
+            " AND (holder = ?2 OR substr(holder, 1, length(?2) + 1) = ?2 || '/')",
+            (now, holder),
+        )
+        return self._db.changes()
+
+    def claimed_by(self, holder: str, limit: int) -> list[Row]:
+        return self._rows("claimed_by", (holder, limit))
 
     def memo(self, name: str) -> str | None:
         found = self._db.execute("SELECT value FROM memos WHERE name = ?", (name,)).fetchone()

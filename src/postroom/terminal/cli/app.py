@@ -15,24 +15,48 @@ from typer.main import get_command
 
 from postroom.errors import PostroomError
 from postroom.terminal.cli import (
+    agents,
+    audit,
     backup,
+    channels,
     claims,
     dead,
     demo,
+    doctor,
+    elsewhere,
+    erase,
+    guards,
+    house,
     housekeepers,
+    importing,
+    keys,
     ledger,
     messages,
+    office_settings,
+    pairing,
+    past,
+    pipeline,
+    plugins,
     publish,
     queues,
+    restore,
+    reviews,
+    rules,
+    schedules,
     schemas,
     scopes,
+    send,
     subscriptions,
+    teams,
+    views,
 )
-from postroom.terminal.cli.command import Shared, command, show_help_when_alone
+from postroom.terminal.cli.command import Shared, command
 from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.failures import INTERRUPTED, UNEXPECTED, report, sentence
-from postroom.terminal.cli.options import JsonOption, StoreOption
+from postroom.terminal.cli.options import JsonOption, StoreOption, argument
+from postroom.terminal.cli.output import Output
 
+OFFICE = "Office"
 START, PLACES, MESSAGES, UPKEEP = "Start here", "Places", "Messages", "Upkeep"
 
 app = typer.Typer(
@@ -58,12 +82,19 @@ def root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", metavar="", callback=_print_version, is_eager=True, help="Print the version."
+            "--version",
+            "-v",
+            "-V",
+            metavar="",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version.",
         ),
     ] = False,
 ) -> None:
     context.obj = Shared(store_, json_)
-    show_help_when_alone(context)
+    if context.invoked_subcommand is None:
+        house.welcome(Output(as_json=json_))
 
 
 def _version() -> dict[str, str]:
@@ -79,6 +110,7 @@ def _version() -> dict[str, str]:
 
 
 demo.register(app, START)
+house.register(app, START)
 
 
 @command(app, "version", store=False, panel=START, examples=["postroom version", "postroom version --json"])
@@ -88,6 +120,32 @@ def version(at: Entrance) -> None:
     at.out.show(found, f"postroom {found['postroom']} (Python {found['python']}, SQLite {found['sqlite']})")
 
 
+@command(app, "help", store=False, json=False, panel=START, hidden=True, examples=["postroom help send"])
+def help_(
+    at: Entrance, words: Annotated[list[str] | None, argument("COMMAND", "Which; else all.")] = None
+) -> None:
+    """Show what there is, or how one command is used."""
+    get_command(app).main(args=[*(words or ()), "--help"], prog_name="postroom", standalone_mode=False)
+
+
+send.register(app, START)
+for each in (
+    agents.app,
+    teams.app,
+    schedules.app,
+    guards.app,
+    pairing.app,
+    channels.app,
+    office_settings.app,
+    office_settings.providers,
+    plugins.app,
+):
+    app.add_typer(each, rich_help_panel=OFFICE)
+app.add_typer(channels.also, hidden=True)
+channels.register(app, OFFICE)
+office_settings.register(app, OFFICE)
+views.register(app, teams.app, OFFICE)
+elsewhere.register(app, START, OFFICE, UPKEEP)
 for each in (scopes.app, queues.app, schemas.app):
     app.add_typer(each, rich_help_panel=PLACES)
 subscriptions.register(app, PLACES)
@@ -95,9 +153,19 @@ publish.register(app, MESSAGES)
 claims.register(app, MESSAGES)
 messages.register(app, MESSAGES)
 app.add_typer(dead.app, rich_help_panel=MESSAGES)
+app.add_typer(reviews.app, rich_help_panel=MESSAGES)
+app.add_typer(rules.app, rich_help_panel=PLACES)
+app.add_typer(keys.app, rich_help_panel=UPKEEP)
+app.add_typer(audit.app, rich_help_panel=UPKEEP)
+past.register(app, MESSAGES)
+app.add_typer(pipeline.app, rich_help_panel=UPKEEP)
 app.add_typer(ledger.app, rich_help_panel=UPKEEP)
 housekeepers.register(app, UPKEEP)
 backup.register(app, UPKEEP)
+restore.register(app, UPKEEP)
+doctor.register(app, UPKEEP)
+app.add_typer(importing.app, rich_help_panel=UPKEEP)
+erase.register(app, UPKEEP)
 
 
 def run(args: Sequence[str]) -> int:

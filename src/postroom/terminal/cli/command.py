@@ -45,8 +45,11 @@ def command(
     store: bool = True,
     json: bool = True,
     panel: str | None = None,
+    aliases: Sequence[str] = (),
+    hidden: bool = False,
 ) -> Callable[[Function], Function]:
-    """Register a function whose first parameter is the entrance it works through."""
+    """Register a function whose first parameter is the entrance it works through. Help does not list
+    `aliases`: they are for hands that know them from elsewhere."""
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
@@ -74,7 +77,10 @@ def command(
             parameters.append(_keyword("json_", JsonOption, False))
         run.__dict__["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {each.name: each.annotation for each in parameters}
-        app.command(name, help=_about(function), epilog=_epilog(examples), rich_help_panel=panel)(run)
+        about, epilog = _about(function), _epilog(examples)
+        app.command(name, help=about, epilog=epilog, rich_help_panel=panel, hidden=hidden)(run)
+        for alias in aliases:
+            app.command(alias, help=about, epilog=epilog, hidden=True)(run)
         return function
 
     return decorate

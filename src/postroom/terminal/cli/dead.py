@@ -1,6 +1,5 @@
 """`postroom dead`: look at dead letters, send them back, or give them up."""
 
-import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -10,8 +9,9 @@ from postroom.room import SyncRoom
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
+from postroom.terminal.cli.consent import confirm
 from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import NotConfirmed, Unclear
+from postroom.terminal.cli.failures import Unclear
 from postroom.terminal.cli.options import CursorOption, LimitOption, ScopeOption, argument, flag, option
 from postroom.terminal.cli.output import Column, ago, short, some, table
 
@@ -114,20 +114,10 @@ def discard(
             what = some(len(set(ids)), "dead letter")
         else:
             what = f'all dead letters of the scope "{scope}"' if scope else "all dead letters of all scopes"
-        _confirm(f"Discard {what} for good?")
+        confirm(f"Discard {what} for good?")
     with at.room() as room:
         done = _each(room, room.discard, ids, scope)
     at.out.show({"discarded": done}, _told(done, "is discarded", "are discarded"))
-
-
-def _confirm(question: str) -> None:
-    """Asked on stderr, so that the answer of the command stays alone on stdout."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline()
-    if not answer:
-        print(file=sys.stderr)
-    if answer.strip().lower() not in ("y", "yes"):
-        raise NotConfirmed
 
 
 def _check_choice(ids: list[str] | None, scope: str | None, all_: bool) -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from postroom.clock import SECOND, Clock, SystemClock
-from postroom.errors import InvalidField, StoreReadOnly, UnknownStore
+from postroom.errors import InvalidField, StoreInUse, StoreReadOnly, UnknownStore
 from postroom.kernel import commands as c
 from postroom.kernel.housekeeping.roster import VISIBILITY
 from postroom.kernel.housekeeping.steps import Step
-from postroom.room import RoomOptions, SyncRoom, open_sync
+from postroom.room import RoomOptions, SyncRoom
 from postroom.room.core import SQLITE, Core
 from postroom.terminal.cli.failures import NoStore
 from postroom.terminal.cli.output import Output
@@ -70,9 +70,30 @@ class Entrance:
             if not make:
                 raise NoStore(path=str(path))
             _make_home(path)
-        with open_sync(self.url, actor=whoami(), housekeeping=False) as room:
+        try:
+            room = SyncRoom(Core.open(self.url, RoomOptions(actor=whoami(), housekeeping=False)))
+        except StoreInUse:
+            room = self._of_the_house(path)
+            if room is None:
+                raise
+            with contextlib.closing(room):
+                yield room
+            return
+        with contextlib.closing(room):
             _let_time_pass(room)
             yield room
+
+    def _of_the_house(self, path: Path) -> SyncRoom | None:
+        """The room of the house that runs, if it is the one that owns this store."""
+        from postroom.daemon.home import Home
+        from postroom.terminal.cli.connection import daemon, token_of
+        from postroom.terminal.cli.remote import remote_room
+
+        house = Home.of()
+        found = daemon(house)
+        if found is None or found.url is None or found.store != str(path.absolute()):
+            return None
+        return remote_room(path, found.url, token_of(house), whoami())
 
     @contextlib.contextmanager
     def looking(self, *, at_messages: bool = False) -> Iterator[SyncRoom]:

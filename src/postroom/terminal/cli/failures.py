@@ -40,6 +40,8 @@ _OPTIONS = {
     "subscription": "--subscription",
     "worker": "--worker",
     "version": "--version",
+    "usd": "--usd",
+    "agent": "--agent",
 }
 
 
@@ -53,9 +55,15 @@ class Unclear(Invalid):
 
 
 class NotConfirmed(PostroomError):
-    """Nothing was discarded. Answer y to the question, or use --yes."""
+    """Nothing was changed. Answer y to the question, or use --yes."""
 
     code = "NOT_CONFIRMED"
+
+
+class Taken(Conflict):
+    """There is {what} "{name}" already. To change it: {fix}"""
+
+    code = "ALREADY_THERE"
 
 
 class NoStore(NotFound):
@@ -99,7 +107,7 @@ class HeadMissing(LedgerBroken):
 
 
 def sentence(error: PostroomError) -> str:
-    if isinstance(error, InvalidField):
+    if isinstance(error, InvalidField) and error.item is None:
         field, problem = error.data["field"], error.data["problem"]
         name, dot, rest = field.partition(".")
         if name == "labels":

@@ -21,9 +21,7 @@ from postroom.stores.sqlite.statements import one
 from postroom.terminal.cli.failures import NoStore, StoreUnreadable
 
 BUSY_MS = 5000
-TABLES = frozenset(
-    {"meta", "scopes", "queues", "counts", "messages", "contents", "archive", "ledger", "chain"}
-)
+TABLES = frozenset({"meta", "scopes", "queues", "figures", "messages", "contents", "archive", "ledger"})
 
 
 class ReadOnlyFile:
@@ -119,6 +117,10 @@ class ReadOnlyFile:
 
     def explain(self, error: Exception) -> Exception:
         return named(error, self._name) if isinstance(error, apsw.Error) else error
+
+    def left_behind(self, owner: str) -> str | None:
+        """Whoever only looks takes nothing over."""
+        return None
 
     def close(self) -> None:
         self.db.close()

@@ -37,7 +37,7 @@ def add(
     version: Annotated[int | None, option("N", "Its version. Default the next one.", "--version")] = None,
 ) -> None:
     """Register a schema. A version, once there, never changes; a queue uses it with --schema."""
-    document = _read(file)
+    document = read_object(file)
     with at.room(make=True) as room:
         made = room.register_schema(scope, name, document, version=version)
     at.out.show(
@@ -46,7 +46,7 @@ def add(
     )
 
 
-def _read(file: str) -> dict[str, Any]:
+def read_object(file: str) -> dict[str, Any]:
     name = "The standard input" if file == "-" else file
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()

@@ -43,15 +43,15 @@ def verify(
 ) -> Verified:
     """Raise `LedgerBroken` at the first thing that does not fit."""
     head, anchor = _ends(reader)
-    fold = fold and anchor.seq == 0
-    told: dict[str, Folded] = {}
-    pruned = False
+    cut = anchor.seq > 0
+    told: dict[str, Folded] = _standing(reader) if fold and cut else {}
+    pruned = cut
     found = noted is None or hexed(anchor.hash).startswith(noted)
     for event in _chain(reader, anchor, head, progress):
         found = found or hexed(event.hash).startswith(noted or "")
         pruned = pruned or event.type == "archive.pruned"
         if fold:
-            _follow(event, told)
+            _follow(event, told, cut=cut)
     if not found:
         problem = "it belongs to another store, or this ledger was rewritten"
         if anchor.seq:
@@ -96,9 +96,16 @@ def _chain(reader: Reader, anchor: Head, head: Head, progress: Progress | None) 
     ledger.verify([], at, head)
 
 
-def _follow(event: Event, told: dict[str, Folded]) -> None:
+def _standing(reader: Reader) -> dict[str, Folded]:
     try:
-        ledger.fold([event], told)
+        return reader.standing()[0]
+    except _ODD as error:
+        raise StateDiffers(problem=f"how messages stood where it begins cannot be read ({error})") from None
+
+
+def _follow(event: Event, told: dict[str, Folded], *, cut: bool) -> None:
+    try:
+        ledger.fold([event], told, cut=cut)
     except _ODD as error:
         raise LedgerBroken(seq=event.seq, problem=f"it makes no sense ({error})") from None
 

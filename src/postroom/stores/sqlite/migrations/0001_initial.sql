@@ -30,13 +30,26 @@ CREATE TABLE queues (
 );
 CREATE UNIQUE INDEX queues_by_slug ON queues (scope_id, slug) WHERE deleted_at IS NULL;
 
-CREATE TABLE counts (
+-- What changes with every commit lies together, so that it is one page to write: how many messages each queue
+-- (0: its own line) and each of its subscribers has in each state; and, under queue 0, two places in the chain:
+-- 'head', where the next event goes on, and 'anchor', where the kept part begins.
+CREATE TABLE figures (
     queue_id INTEGER NOT NULL,
     subscription_id INTEGER NOT NULL,
-    state TEXT NOT NULL,
+    name TEXT NOT NULL,
     n INTEGER NOT NULL,
-    PRIMARY KEY (queue_id, subscription_id, state)
+    hash BLOB,
+    time INTEGER,
+    message_seq INTEGER,
+    PRIMARY KEY (queue_id, subscription_id, name)
 ) WITHOUT ROWID;
+INSERT INTO figures VALUES (0, 0, 'head', 0, zeroblob(32), 0, 0), (0, 0, 'anchor', 0, zeroblob(32), 0, 0);
+
+CREATE VIEW counts AS
+SELECT queue_id, subscription_id, name AS state, n FROM figures WHERE queue_id > 0;
+
+CREATE VIEW chain AS
+SELECT name, n AS seq, hash, time, message_seq FROM figures WHERE queue_id = 0 AND subscription_id = 0;
 
 CREATE TABLE messages (
     seq INTEGER PRIMARY KEY,
@@ -219,16 +232,6 @@ CREATE TABLE ledger (
     data TEXT NOT NULL,
     hash BLOB NOT NULL
 );
-
--- Two rows: 'head', where the next event goes on, and 'anchor', where the kept part begins.
-CREATE TABLE chain (
-    name TEXT PRIMARY KEY,
-    seq INTEGER NOT NULL,
-    hash BLOB NOT NULL,
-    time INTEGER NOT NULL,
-    message_seq INTEGER NOT NULL
-) WITHOUT ROWID;
-INSERT INTO chain VALUES ('head', 0, zeroblob(32), 0, 0), ('anchor', 0, zeroblob(32), 0, 0);
 
 CREATE TABLE housekeepers (
     name TEXT PRIMARY KEY,

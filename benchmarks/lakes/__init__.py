@@ -1,0 +1,1 @@
+"""Parts of the pipeline's benchmark."""

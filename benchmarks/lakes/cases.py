@@ -1,0 +1,126 @@
+"""One size, measured: bronze against other exporters, a whole run, a run after 1 % more, the portal."""
+
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.lakes.exporters import arrow_export, pandas_export
+from benchmarks.lakes.figures import Found
+from benchmarks.lakes.memory import Watch
+from benchmarks.lakes.until import until
+from postroom.clock import SystemClock
+from postroom.pipeline.bronze.ingest import ingest, slices
+from postroom.pipeline.jobs.progress import Progress
+from postroom.pipeline.jobs.run import Summary, run
+from postroom.pipeline.jobs.session import Where, session
+from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.lake.tables import LEDGER
+from postroom.pipeline.serving import insights
+from postroom.pipeline.serving.engine import engine
+from postroom.pipeline.sources.sqlite import SqliteSource
+
+CORES = "local[2]"
+ROUNDS = 3
+WARM_EVENTS = 240_000
+PANDAS_EVENTS = 200_000
+QUERIES = (
+    "overview", "agents", "queues", "channels", "costs", "failures", "handoffs", "sla", "days", "hours"
+)  # fmt: skip
+
+
+def say(text: str) -> None:
+    print(f"… {text}", file=sys.stderr, flush=True)
+
+
+def measure(store: Path, events: int, folder: Path, *, exporters: bool, date: str) -> Found:
+    begun = time.perf_counter()
+    with Watch() as watch, session(Where(master=CORES)) as spark:
+        start = time.perf_counter() - begun
+        say(f"Spark stands after {start:.1f} s; warming it")
+        for part in (WARM_EVENTS - 5000, WARM_EVENTS):
+            _run(spark, folder / "warm", until(str(store), min(part, events)))
+        shutil.rmtree(folder / "warm")
+        rates = _bronze(spark, folder, until(str(store), events), events) if exporters else {}
+        say(f"a whole run of {events:,} events")
+        lake = folder / "lake"
+        seconds, done = _timed(lambda: _run(spark, lake, until(str(store), events), say_steps=True))
+        more = events // 100
+        say(f"a run after {more:,} more")
+        again, _ = _timed(lambda: _run(spark, lake, until(str(store), events + more), say_steps=True))
+        queries = _queries(Lake(str(lake)))
+    shutil.rmtree(lake)
+    return Found(
+        events=events,
+        date=date,
+        others=round(watch.others, 3),
+        start_s=round(start, 2),
+        whole_s=round(seconds, 3),
+        steps={step.step: round(step.seconds, 3) for step in done.steps},
+        more_events=more,
+        more_s=round(again, 3),
+        queries_ms=queries,
+        megabytes=round(watch.megabytes),
+        **rates,
+    )
+
+
+def _run(spark: Any, lake: Path, source: SqliteSource, *, say_steps: bool = False) -> Summary:
+    def told(progress: Progress) -> None:
+        if say_steps and progress.finished:
+            say(f"  {progress.step}: {progress.done:,} at {progress.rate:,.0f}/s")
+
+    return run(spark, Lake(str(lake)), source, SystemClock(), told=told)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    begun = time.perf_counter()
+    found = work()
+    return time.perf_counter() - begun, found
+
+
+def _bronze(spark: Any, folder: Path, source: SqliteSource, events: int) -> dict[str, float]:
+    """Ours and the others by turns, so that all meet the same machine."""
+
+    def ours(target: Path, *, verify: bool) -> None:
+        lake = Lake(str(target))
+        uris = {LEDGER.name: lake.uri(LEDGER)}
+        files = ingest(spark, slices(LEDGER, 0, events), source, uris, verify=verify)
+        lake.commit(LEDGER, files[LEDGER.name], Positions(events, 0))
+
+    ways: dict[str, Callable[[Path], None]] = {
+        "checked": lambda target: ours(target, verify=True),
+        "trusted": lambda target: ours(target, verify=False),
+        "exporter": lambda target: arrow_export(source, events, target),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    target = folder / "target"
+    for number in range(ROUNDS):
+        for name, way in ways.items():
+            seconds, _ = _timed(lambda way=way: way(target))
+            taken[name].append(seconds)
+            shutil.rmtree(target)
+            say(f"bronze, {name}, round {number + 1} of {ROUNDS}: {events / seconds:,.0f} events/s")
+    rates = {name: events / statistics.median(times) for name, times in taken.items()}
+    part = min(events, PANDAS_EVENTS)
+    seconds, _ = _timed(lambda: pandas_export(spark, source, part, target))
+    shutil.rmtree(target)
+    return {name: round(rate) for name, rate in {**rates, "pandas": part / seconds}.items()}
+
+
+def _queries(lake: Lake) -> dict[str, float]:
+    """Each with an engine of its own, as the portal asks; opening that and finding the period count too."""
+    found = {}
+    for name in QUERIES:
+        times = []
+        for _ in range(ROUNDS):
+            begun = time.perf_counter()
+            with engine(lake) as light:
+                getattr(insights, name)(light, insights.period(light))
+            times.append(time.perf_counter() - begun)
+        found[name] = round(1000 * statistics.median(times), 1)
+    say(f"slowest question of the portal: {max(found.values()):.0f} ms")
+    return found

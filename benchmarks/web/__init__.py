@@ -1,0 +1,1 @@
+"""The server under measure, and a client that costs little."""

@@ -1,0 +1,67 @@
+"""The house as it is, with one more endpoint whose handler does nothing: what the framework alone costs."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from fastapi import Body as From
+
+import postroom
+from postroom.api.answers import Json
+from postroom.api.app import create_app
+from postroom.api.front import Front
+from postroom.api.routes.messages import EXAMPLES, Mail
+from postroom.clock import SystemClock
+from postroom.daemon.house import settle
+from postroom.daemon.server import listen, serving
+from postroom.daemon.staff import HouseStaff
+from postroom.office.events import translator
+from postroom.settings import SettingsFile
+
+TOKEN = "a-token-for-the-benchmark"
+
+
+def empty() -> APIRouter:
+    api = APIRouter()
+
+    @api.post("/api/empty")
+    async def nothing(mail: Annotated[Mail, From(openapi_examples=EXAMPLES)]) -> Json:
+        return Json({"ok": True, "messageId": "api_00000000"})
+
+    return api
+
+
+async def main(folder: Path) -> None:
+    document: dict[str, Any] = {
+        "workspace": {"path": str(folder / "work")},
+        "agents": {"coder": {"name": "Coder", "provider": "script", "model": ""}},
+        "monitoring": {"heartbeat_interval": 0},
+        "limits": {"inbox_depth": 10_000_000},
+    }
+    file = SettingsFile(folder / "settings.json")
+    file.replace(document)
+    clock = SystemClock()
+    async with postroom.open(str(folder / "postroom.db")) as room:
+        staff = HouseStaff(room, file, folder, clock, works=False, environment={})
+        await staff.open()
+        front = Front(
+            room=room,
+            staff=staff,
+            settings=file,
+            home=folder,
+            clock=clock,
+            token=TOKEN,
+            started_at=clock.now(),
+            translate=translator(room, lambda: staff.office.directory),
+        )
+        listener = listen("127.0.0.1", 0)
+        async with serving(create_app(front, more=[empty()]), listener):
+            settle()
+            print(listener.getsockname()[1], flush=True)
+            await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

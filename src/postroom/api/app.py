@@ -1,0 +1,170 @@
+"""The whole API as one application: routes, errors, live events, and the doorkeeper in front."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+
+from fastapi import APIRouter, FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from postroom import __version__
+from postroom.api import pages, problems
+from postroom.api.answers import Json, error_body
+from postroom.api.express import Express
+from postroom.api.front import Front
+from postroom.api.routes import (
+    agents,
+    commands,
+    conversations,
+    guards,
+    health,
+    imports,
+    messages,
+    metrics,
+    pairing,
+    plugins,
+    queue,
+    responses,
+    schedules,
+    services,
+    settings,
+    tasks,
+    teams,
+)
+from postroom.api.security.audit import Audit
+from postroom.api.security.doorkeeper import TOOLS, Doorkeeper
+from postroom.api.security.logins import Logins
+from postroom.api.security.tokens import OwnerToken
+from postroom.api.stream import route
+from postroom.api.stream.tail import Tail
+from postroom.api.tools.later import LaterTools
+
+ABOUT = """Everything the office can do. Send the token from `POSTROOM_HOME/token` as
+`Authorization: Bearer …`. Errors have a sentence in `error` and a stable `code`."""
+
+
+PARTS = (
+    health,
+    messages,
+    responses,
+    queue,
+    agents,
+    teams,
+    settings,
+    tasks,
+    schedules,
+    services,
+    pairing,
+    guards,
+    conversations,
+    commands,
+    imports,
+    plugins,
+)
+
+
+def create_app(
+    front: Front,
+    *,
+    more: Sequence[APIRouter] = (),
+    aliases: Mapping[str, str] | None = None,
+    tools: bool = True,
+) -> "Api":
+    """`more` are routers of other parts of the house, already put together, some of them also reached under
+    another beginning of the path, by `aliases`; `tools` are those at `/mcp`."""
+
+    @contextlib.asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            if served is not None:
+                await stack.enter_async_context(served.running())
+            await tail.open()
+            try:
+                yield
+            finally:
+                await tail.close()
+                await audit.settled()
+
+    app = FastAPI(
+        title="Postroom",
+        version=__version__,
+        description=ABOUT,
+        lifespan=life,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    problems.register(app)
+    owner = OwnerToken(front.token)
+    logins = Logins(owner, front.clock)
+    audit = Audit(front.room, front.clock)
+    tail = Tail(front.room, front.translate)
+    for part in PARTS:
+        app.include_router(part.routes(front))
+    app.include_router(route.routes(front, tail))
+    app.include_router(metrics.routes(front, lambda: tail.listeners))
+    for router in more:
+        app.include_router(router)
+    served = LaterTools(lambda: _tools(front, app)) if tools and find_spec("mcp") else None
+    keeper = Doorkeeper(
+        Express(front, _Split(app, served, aliases or {})),
+        settings=lambda: front.staff.settings,
+        owner=owner,
+        logins=logins,
+        audit=audit,
+        clock=front.clock,
+        check_key=front.check_key,
+    )
+    pages.register(app, front, logins, keeper.failed_login)
+    return Api(keeper, tail)
+
+
+def _tools(front: Front, inner: ASGIApp) -> tuple[ASGIApp, contextlib.AbstractAsyncContextManager[None]]:
+    from postroom.api.tools.server import running, tool_app
+
+    app = tool_app(front, inner)
+    return app, running(app)
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Tools to the one side, everything else to the other."""
+
+    app: ASGIApp
+    tools: ASGIApp | None
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != TOOLS or self.tools is None:
+            await self.app(self._plain(scope), receive, send)
+        elif scope["method"] == "POST":
+            await self.tools(scope, receive, send)
+        else:
+            # We begin nothing by ourselves, so there is no stream to listen to, and no session to end.
+            body = error_body(TOOLS, "METHOD_NOT_ALLOWED", "Method not allowed")
+            await Json(body, status_code=405, headers={"allow": "POST"})(scope, receive, send)
+
+    def _plain(self, scope: Scope) -> Scope:
+        """Routes are made once; who comes by another name is led to them."""
+        for alias, meant in self.aliases.items():
+            if scope["type"] == "http" and scope["path"].startswith(f"{alias}/"):
+                raw: bytes = scope.get("raw_path") or scope["path"].encode()
+                path = meant + scope["path"].removeprefix(alias)
+                return {**scope, "path": path, "raw_path": meant.encode() + raw.removeprefix(alias.encode())}
+        return scope
+
+
+@dataclass(frozen=True)
+class Api:
+    """The application for a server."""
+
+    door: ASGIApp
+    tail: Tail
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.door(scope, receive, send)
+
+    async def end_streams(self) -> None:
+        """Before the server closes: it waits for those who listen, and they would listen for ever."""
+        await self.tail.close()

@@ -1,0 +1,98 @@
+"""The settings, shown without secrets; a mask that comes back never takes the place of a secret."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from fastapi import Body as From
+
+from postroom.api.answers import OK, Json
+from postroom.api.front import Front
+from postroom.api.problems import needs
+from postroom.api.schema import Answer, Body, Id, Ok, Word, answers
+from postroom.errors import NotFound
+from postroom.settings import check_id
+from postroom.settings.secrets import masked
+
+Document = Annotated[
+    dict[str, Any], From(openapi_examples={"one field": {"value": {"default_agent": "lead"}}})
+]
+
+
+class ProviderFields(Body):
+    name: Word
+    harness: Word
+    base_url: Word
+    api_key: Word
+    model: str | None = None
+
+
+class ProviderNotFound(NotFound):
+    """custom provider '{provider}' not found"""
+
+
+def routes(front: Front) -> APIRouter:
+    api = APIRouter(tags=["settings"])
+    file = front.settings
+
+    @api.get("/api/settings", responses=answers(Answer))
+    async def get_settings() -> Json:
+        """Everything that is set; secrets show as `********`."""
+        return Json(await asyncio.to_thread(file.masked))
+
+    @api.put("/api/settings", responses=answers(Ok, 400, 409))
+    async def put_settings(document: Document) -> Json:
+        """Replace whole top-level fields; a null removes one. Others stay."""
+        await asyncio.to_thread(file.merge, document)
+        await front.staff.apply()
+        return Json({"ok": True, "settings": await asyncio.to_thread(file.masked)})
+
+    @api.post("/api/setup", responses=answers(Ok, 400, 409))
+    async def setup(document: Document) -> Json:
+        """Replace all settings."""
+        settings = await asyncio.to_thread(file.replace, document)
+        await asyncio.to_thread(settings.workspace_path().mkdir, parents=True, exist_ok=True)
+        await front.staff.apply()
+        return Json({"ok": True, "settings": await asyncio.to_thread(file.masked)})
+
+    @api.get("/api/custom-providers", responses=answers(dict[str, Answer]))
+    async def list_providers() -> Json:
+        """Servers of one's own; keys show as `********`."""
+        return Json((await asyncio.to_thread(file.masked)).get("custom_providers") or {})
+
+    @api.put(
+        "/api/custom-providers/{id}",
+        responses=answers(Ok, 400),
+        openapi_extra=needs(
+            "name, harness, base_url, and api_key are required", "name", "harness", "base_url", "api_key"
+        ),
+    )
+    async def put_provider(id: Id, fields: ProviderFields) -> Json:  # noqa: A002
+        """Add a server, or change one."""
+        check_id("custom_providers", id)
+        if fields.harness not in ("claude", "codex"):
+            message = 'harness must be "claude" or "codex"'
+            return Json({"error": message, "code": "VALIDATION_ERROR"}, status_code=400)
+        given = fields.model_dump(exclude_none=True)
+
+        def change(document: dict[str, Any]) -> None:
+            document.setdefault("custom_providers", {})[id] = given
+
+        await asyncio.to_thread(file.update, change)
+        await front.staff.apply()
+        return Json({"ok": True, "provider": masked(given)})
+
+    @api.delete("/api/custom-providers/{id}", responses=answers(Ok, 404))
+    async def delete_provider(id: Id) -> Json:  # noqa: A002
+        """Remove a server."""
+
+        def change(document: dict[str, Any]) -> None:
+            if id not in (document.get("custom_providers") or {}):
+                raise ProviderNotFound(provider=id)
+            del document["custom_providers"][id]
+
+        await asyncio.to_thread(file.update, change)
+        await front.staff.apply()
+        return Json(OK)
+
+    return api

@@ -1,0 +1,51 @@
+"""`GET /api/events/stream`: what happens, as it happens, with ids to come back by."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from fastapi.sse import EventSourceResponse
+
+from postroom.api.front import Front
+from postroom.api.schema import answers
+from postroom.api.stream.frames import Wanted, frame, place, words
+from postroom.api.stream.tail import Tail
+
+Names = Annotated[list[str] | None, Query(max_length=50)]
+ABOUT = {
+    "description": "The stream",
+    "content": {
+        "text/event-stream": {"schema": {"type": "string"}, "example": "event: connected\ndata: {}\n\n"}
+    },
+}
+
+
+def routes(front: Front, tail: Tail) -> APIRouter:
+    api = APIRouter(tags=["events"])
+
+    @api.get("/api/events/stream", responses={**answers(), 200: ABOUT}, response_model=None)
+    async def stream(
+        type: Names = None,  # noqa: A002
+        agent: Names = None,
+        team: Names = None,
+        since: Annotated[str | None, Query(max_length=40, description="An id; what came after it")] = None,
+        last_event_id: Annotated[str | None, Header(max_length=40)] = None,
+    ) -> EventSourceResponse:
+        """Live events; with the id of the last one seen, in `Last-Event-ID` or `since`, from there on."""
+        start = tail.end
+        if last_event_id:
+            start = place(last_event_id, "Last-Event-ID")
+        elif since:
+            start = place(since, "since")
+        start = min(start, tail.end)
+        wanted = Wanted(words(type), words(agent), words(team))
+        now = front.clock.now() // 1000
+        greeting = frame(start, "connected", {"timestamp": now}).wire
+
+        async def body():
+            yield greeting
+            async for wire in tail.listen(start, wanted):
+                yield wire
+
+        return EventSourceResponse(body(), headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
+
+    return api

@@ -1,0 +1,1 @@
+"""The office as tools for agents and other MCP clients, at `/mcp`."""

@@ -1,0 +1,362 @@
+"""The gate of every route: who calls, how often, what they may; then errors as answers, and the audit.
+
+Whatever a caller may not know of answers exactly like what does not exist.
+"""
+
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from postroom.api.answers import Json
+from postroom.api.security.callers import Caller as Visitor
+from postroom.api.v1 import callers, envelopes
+from postroom.api.v1.callers import Caller
+from postroom.api.v1.house import House, new_id
+from postroom.api.v1.rates import Rates
+from postroom.api.v1.refusals import (
+    AclDenied,
+    KeyTooNarrow,
+    OwnerOnly,
+    PermissionMissing,
+    RateLimited,
+    TenantNotFound,
+    TokenExpired,
+    TokenInvalid,
+    TokenMissing,
+)
+from postroom.api.v1.visits import Visit
+from postroom.errors import MessageNotFound, PostroomError, QueueNotFound, ScopeNotFound
+from postroom.kernel import jsontext, service
+from postroom.kernel.access import acl, trust
+from postroom.kernel.access.acl import Verdict
+from postroom.kernel.access.keys import Key
+from postroom.kernel.access.permissions import Permission
+from postroom.kernel.filing import AuditEntry
+from postroom.kernel.model import Queue, Scope
+from postroom.kernel.store import Reader
+
+log = logging.getLogger("postroom.api.v1")
+
+TENANT_HEADER = "x-postroom-tenant"
+MOST_ENTRIES = 10_000
+MALFORMED = {"code": "VALIDATION_ERROR", "message": "The request could not be read: it is not valid JSON."}
+Call = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+def needs(
+    permission: Permission | str, event: str, *, owner: bool = False, whole: bool = False
+) -> dict[str, Any]:
+    """What a route asks of its callers. `owner`: the house's token. `whole`: no keys bound to one scope."""
+    return {"x-permission": f"scaiqueue:{permission}", "x-event": event, "x-owner": owner, "x-whole": whole}
+
+
+def gated(house: House) -> type[APIRoute]:
+    class Gated(APIRoute):
+        def get_route_handler(self) -> Call:
+            handler = super().get_route_handler()
+            asks: dict[str, Any] = self.openapi_extra or {}
+            gate = Gate(house, asks)
+
+            async def handle(request: Request) -> Response:
+                return await gate.pass_through(request, handler)
+
+            return handle
+
+    return Gated
+
+
+class Gate:
+    def __init__(self, house: House, asks: dict[str, Any]) -> None:
+        self._house = house
+        self._permission = Permission(str(asks["x-permission"]).removeprefix("scaiqueue:"))
+        self._event: str = asks["x-event"]
+        self._owner: bool = asks.get("x-owner", False)
+        self._whole: bool = asks.get("x-whole", False)
+
+    async def pass_through(self, request: Request, handler: Call) -> Response:
+        visit = Visit(self._house, new_id(), self._event, self._permission)
+        request.state.visit = visit
+        try:
+            await self._judge(request, visit)
+            answer = await handler(request)
+        except PostroomError as error:
+            if isinstance(error, RateLimited):
+                visit.standing = error.data["standing"]
+            if error.http_status >= 500:
+                log.error("%s %s: %s", request.method, request.url.path, error)
+            answer = envelopes.failed(error, visit.request_id)
+        except RequestValidationError as error:
+            answer = _invalid(error, visit.request_id)
+        except HTTPException as error:
+            if isinstance(error.__cause__, PostroomError):
+                # The framework hides what went wrong while a body was read behind a plain 400.
+                answer = envelopes.failed(error.__cause__, visit.request_id)
+            else:
+                answer = envelopes.problem_answer(error.status_code, MALFORMED, visit.request_id)
+        except Exception as error:
+            log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+            problem = {
+                "code": "SCAIQUEUE_UNEXPECTED",
+                "message": "Something unexpected went wrong; see the log.",
+            }
+            answer = envelopes.problem_answer(500, problem, visit.request_id)
+        answer.headers["x-request-id"] = visit.request_id
+        if visit.standing is not None:
+            answer.headers.update(visit.standing.headers())
+        await self._audit(visit, answer.status_code)
+        return answer
+
+    # who calls, and what they may
+
+    async def _judge(self, request: Request, visit: Visit) -> None:
+        secret = _bearer(request)
+        wanted = request.headers.get(TENANT_HEADER)
+        now = self._house.clock.now()
+        visitor: Visitor | None = getattr(request.state, "caller", None)
+        is_owner = visitor.is_owner if visitor is not None else self._is_owner(secret)
+        visit.opaque = await self._house.opaque()
+        path = request.path_params
+
+        rates = self._house.rates
+
+        def look(reader: Reader) -> None:
+            nonlocal rates
+            caller = self._caller(reader, secret, is_owner=is_owner, wanted=wanted, now=now)
+            visit.let_in(caller)
+            rates = self._rates(reader, caller)
+            try:
+                self._check_permission(caller)
+            except PostroomError:
+                # The audit of the place tells of refused calls too, if the caller may know of the place.
+                with contextlib.suppress(PostroomError):
+                    self._resolve(reader, visit, path, now)
+                raise
+            self._resolve(reader, visit, path, now)
+
+        if is_owner:
+            await self._house.ask(look)
+            return
+        refusal: PostroomError | None = None
+        try:
+            await self._house.ask(look)
+        except PostroomError as error:
+            refusal = error
+        caller = visit.known_caller
+        if caller is None:
+            assert refusal is not None
+            raise refusal
+        visit.standing = self._house.meter.spend(_meters(caller, rates))
+        if refusal is not None:
+            raise refusal
+
+    def _is_owner(self, secret: str) -> bool:
+        return self._house.is_owner is not None and self._house.is_owner(secret)
+
+    def _caller(self, reader: Reader, secret: str, *, is_owner: bool, wanted: str | None, now: int) -> Caller:
+        if is_owner:
+            tenant = wanted or self._house.room._core.options.tenant
+            return callers.owner(tenant)
+        if not secret:
+            raise TokenMissing
+        key = callers.find_key(reader, secret, now)
+        if key is None or key.revoked_at is not None:
+            raise TokenInvalid
+        if not key.alive(now):
+            raise TokenExpired
+        return callers.of_key(reader, key, self._tenant(reader, key, wanted))
+
+    def _tenant(self, reader: Reader, key: Key, wanted: str | None) -> str:
+        """A partner's administrator may choose among the partner's tenants; everybody else has one."""
+        if wanted is None or wanted == key.tenant:
+            return key.tenant
+        if key.role == "partner_admin" and key.partner is not None:
+            found = reader.document("", callers.TENANTS, wanted)
+            if found is not None and not found.gone and found.data.get("partner") == key.partner:
+                return wanted
+        raise TenantNotFound(tenant=wanted)
+
+    def _check_permission(self, caller: Caller) -> None:
+        if self._owner and not caller.is_owner:
+            raise OwnerOnly
+        if self._permission not in caller.permissions:
+            raise PermissionMissing(permission=self._permission)
+        if self._whole and caller.key is not None and caller.key.scope_id:
+            raise KeyTooNarrow(what="the whole tenant")
+
+    def _rates(self, reader: Reader, caller: Caller) -> Rates:
+        found = reader.document("", callers.TENANTS, caller.tenant)
+        if found is None or found.gone or not found.data.get("rates"):
+            return self._house.rates
+        return msgspec.structs.replace(self._house.rates, **found.data["rates"])
+
+    # the place and message a path names
+
+    def _resolve(self, reader: Reader, visit: Visit, path: dict[str, Any], now: int) -> None:
+        if "scope_id" not in path:
+            return
+        scope = find_scope(reader, visit, path["scope_id"])
+        guard = Guard(reader, visit, now)
+        if guard.verdict(scope, None, self._permission) is Verdict.HIDDEN and not guard.named_in(scope):
+            raise ScopeNotFound(scope=path["scope_id"])
+        queue: Queue | None = None
+        if "message_id" in path:
+            stored = reader.get(path["message_id"])
+            if stored is None or (stored.row.tenant, stored.row.scope_id) != (visit.tenant, scope.id):
+                raise MessageNotFound(message_id=path["message_id"])
+            name = reader.queue_names()[stored.row.queue_id]
+            queue = reader.queue(visit.tenant, *name)
+            if guard.verdict(scope, stored.row.queue_id, self._permission) is Verdict.HIDDEN:
+                raise MessageNotFound(message_id=path["message_id"])
+            visit.stored = stored
+            visit.message_id, visit.correlation_id = stored.row.id, stored.row.correlation_id
+        elif "queue_id" in path:
+            queue = find_queue(reader, visit, scope, path["queue_id"])
+            if guard.verdict(scope, queue.id, self._permission) is Verdict.HIDDEN:
+                raise QueueNotFound(queue=path["queue_id"])
+        visit.enter(scope, queue)
+        if guard.verdict(scope, queue.id if queue else None, self._permission) is not Verdict.ALLOWED:
+            raise AclDenied(place=queue.path if queue else scope.slug, permission=self._permission)
+
+    async def _audit(self, visit: Visit, status: int) -> None:
+        caller = visit.known_caller
+        if caller is None or status == 429:
+            return
+        scope_id, queue_id = visit.places
+        entry = AuditEntry(
+            id=visit.request_id,
+            tenant=caller.tenant,
+            scope_id=scope_id,
+            queue_id=queue_id,
+            message_id=visit.message_id,
+            correlation_id=visit.correlation_id,
+            event_type=visit.event,
+            permission=f"scaiqueue:{visit.permission}",
+            allowed=status not in (401, 403, 404),
+            status=status,
+            actor_type=caller.type,
+            actor_id=caller.id,
+            request_id=visit.request_id,
+            details=jsontext.text(visit.details),
+            created_at=self._house.clock.now(),
+        )
+        try:
+            await self._house.run(service.Audit(entries=(entry,), actor="audit", tenant=caller.tenant))
+        except PostroomError as error:
+            log.error("a call could not be recorded: %s", error)
+
+
+class Guard:
+    """What the access lists of places say to one caller."""
+
+    def __init__(self, reader: Reader, visit: Visit, now: int) -> None:
+        self._reader = reader
+        self._house = visit.house
+        self._caller = visit.caller
+        self._now = now
+
+    def verdict(self, scope: Scope, queue_id: int | None, wanted: Permission) -> Verdict:
+        caller = self._caller
+        if caller.key is not None and caller.key.scope_id not in (0, scope.id):
+            bound = caller.key.scope_id
+            if wanted is not Permission.PUBLISH or not trust.may_cross(
+                self._reader, caller.tenant, bound, scope.id, "publish"
+            ):
+                return Verdict.HIDDEN
+        if self._is_closed(scope):
+            return Verdict.HIDDEN
+        if caller.is_admin:
+            return Verdict.ALLOWED
+        found: list[acl.Entry] = []
+        if queue_id is not None:
+            found = self._entries(acl.ENTRY, f"{scope.id}/{queue_id}/")
+        found = found or self._entries(acl.GRANT, f"{scope.id}/")
+        return acl.judge(found, caller.principals, wanted, self._now)
+
+    def named_in(self, scope: Scope) -> bool:
+        """Whether a queue's list lets them in although the scope's does not."""
+        caller = self._caller
+        if (caller.key is not None and caller.key.scope_id not in (0, scope.id)) or self._is_closed(scope):
+            return False
+        found = self._entries(acl.ENTRY, f"{scope.id}/")
+        return any((entry.principal_type, entry.principal_id) in caller.principals for entry in found)
+
+    def _is_closed(self, scope: Scope) -> bool:
+        """The house's own mail is not for keys, unless one was made for it."""
+        key = self._caller.key
+        return key is not None and key.scope_id != scope.id and self._house.is_own(scope)
+
+    def _entries(self, kind: str, prefix: str) -> list[acl.Entry]:
+        found = self._reader.documents(self._caller.tenant, kind, prefix, "", MOST_ENTRIES)
+        return [acl.read(document.data) for document in found]
+
+
+def find_scope(reader: Reader, visit: Visit, name: str) -> Scope:
+    """By its id or its slug."""
+    for scope in reader.scopes(visit.tenant):
+        if name in (scope.slug, visit.opaque.scope(scope.id)):
+            return scope
+    raise ScopeNotFound(scope=name)
+
+
+def visible_scope(reader: Reader, visit: Visit, name: str) -> Scope:
+    """As `find_scope`, but not what the caller may not know of."""
+    scope = find_scope(reader, visit, name)
+    if Guard(reader, visit, visit.house.clock.now()).verdict(scope, None, Permission.VIEW) is Verdict.HIDDEN:
+        raise ScopeNotFound(scope=name)
+    return scope
+
+
+def find_queue(reader: Reader, visit: Visit, scope: Scope, name: str) -> Queue:
+    for queue in reader.queues(visit.tenant, scope.slug):
+        if name in (queue.slug, visit.opaque.queue(queue.id)):
+            return queue
+    raise QueueNotFound(queue=name)
+
+
+def visible_queues(reader: Reader, visit: Visit) -> list[Queue] | None:
+    """The queues of the visit's scope that the caller may look into; None when it may look into all."""
+    guard = Guard(reader, visit, visit.house.clock.now())
+    queues = reader.queues(visit.tenant, visit.scope.slug)
+    seen = [
+        queue for queue in queues if guard.verdict(visit.scope, queue.id, Permission.VIEW) is Verdict.ALLOWED
+    ]
+    return None if len(seen) == len(queues) else seen
+
+
+def _bearer(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _meters(caller: Caller, rates: Rates) -> list[tuple[str, str, int]]:
+    found = [("key", caller.id, rates.key), ("tenant", caller.tenant, rates.tenant)]
+    if caller.user_id is not None:
+        found.append(("user", f"{caller.tenant}/{caller.user_id}", rates.user))
+    if caller.key is not None and caller.key.partner is not None:
+        found.append(("partner", caller.key.partner, rates.partner))
+    return found
+
+
+def _invalid(error: RequestValidationError, request_id: str) -> Json:
+    if any(problem["type"] == "json_invalid" for problem in error.errors()):
+        return envelopes.problem_answer(400, MALFORMED, request_id)
+    details = []
+    for problem in error.errors():
+        steps = [str(step) for step in problem["loc"] if step not in ("body", "query", "path")]
+        details.append(
+            {"field": ".".join(steps) or "body", "message": problem["msg"].removeprefix("Value error, ")}
+        )
+    first = details[0]
+    shown: dict[str, Any] = {
+        "code": "VALIDATION_ERROR",
+        "message": f"{first['field']}: {first['message']}.",
+        "details": details,
+    }
+    return envelopes.problem_answer(422, shown, request_id)

@@ -1,0 +1,109 @@
+"""What the service stands on: the room, the clock, the limits, and whose token is the owner's."""
+
+import asyncio
+import secrets
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from postroom.api.security.callers import Caller as Visitor
+from postroom.api.security.callers import Kind
+from postroom.api.v1 import callers
+from postroom.api.v1.opaque import Opaque
+from postroom.api.v1.rates import Meter, Rates
+from postroom.clock import Clock
+from postroom.errors import SlugTaken
+from postroom.kernel import commands as c
+from postroom.kernel import service
+from postroom.kernel.access import keys
+from postroom.kernel.erasure import Lake
+from postroom.kernel.model import Scope
+from postroom.kernel.reading import Directory
+from postroom.kernel.store import Reader
+from postroom.room import Room
+from postroom.room.questions import Questions
+
+T = TypeVar("T")
+
+SECRETS = "secret"
+
+
+class House:
+    """`is_owner` tells the owner's token; where a doorkeeper stands in front, it has told already.
+
+    `private_webhooks` lets webhooks lead to addresses that are not public: for tests and closed networks.
+    `own_scopes` of the house's tenant are for the owner, and for keys that are bound to them.
+    """
+
+    def __init__(
+        self,
+        room: Room,
+        *,
+        clock: Clock | None = None,
+        rates: Rates | None = None,
+        is_owner: Callable[[str], bool] | None = None,
+        lake: Lake | None = None,
+        private_webhooks: bool = False,
+        own_scopes: frozenset[str] = frozenset({"office"}),
+    ) -> None:
+        self.room = room
+        self.clock = clock or room._core.clock
+        self.rates = rates or Rates()
+        self.meter = Meter(self.clock)
+        self.is_owner = is_owner
+        self.lake = lake
+        self.private_webhooks = private_webhooks
+        self._own_scopes = own_scopes
+        self._opaque: Opaque | None = None
+        self._making = asyncio.Lock()
+
+    async def run(self, command: c.Command) -> Any:
+        return await self.room.run(command)
+
+    async def ask(self, question: Callable[[Reader], T]) -> T:
+        """One snapshot answers everything the question asks."""
+        return await self.room.look(question)
+
+    def questions(self, tenant: str) -> Questions:
+        return Questions(self.room._core, tenant)
+
+    def is_own(self, scope: Scope) -> bool:
+        return scope.slug in self._own_scopes and scope.tenant == self.room._core.options.tenant
+
+    @property
+    def directory(self) -> Directory:
+        return self.room._core.directory
+
+    async def opaque(self) -> Opaque:
+        if self._opaque is None:
+            async with self._making:
+                if self._opaque is None:
+                    self._opaque = Opaque(await self._secret("ids"))
+        return self._opaque
+
+    async def _secret(self, name: str) -> bytes:
+        """A secret of this store, made when it is first needed."""
+        found = await self.ask(lambda reader: reader.document(keys.NOBODY, SECRETS, name))
+        if found is not None:
+            return bytes.fromhex(found.data["hex"])
+        data = {"hex": secrets.token_hex(32)}
+        try:
+            await self.run(
+                service.File(kind=SECRETS, key=name, data=data, tenant=keys.NOBODY, actor="service", new=True)
+            )
+        except SlugTaken:
+            # Another process was first.
+            return await self._secret(name)
+        return bytes.fromhex(data["hex"])
+
+    async def check_key(self, token: str) -> Visitor | None:
+        """For the doorkeeper: whose key this is, if it is one and still valid."""
+        now = self.clock.now()
+        key = await self.ask(lambda reader: callers.find_key(reader, token, now))
+        if key is None or not key.alive(now):
+            return None
+        return Visitor(Kind.KEY, f"api_key:{key.id}", key)
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())

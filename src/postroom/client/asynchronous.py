@@ -1,0 +1,144 @@
+"""The asynchronous client."""
+
+import asyncio
+from typing import Any, TypeVar
+
+import httpx2
+
+from postroom.client import calls
+from postroom.client.calls import Call
+from postroom.client.connection import options
+from postroom.client.failures import ServiceError
+from postroom.client.pace import pause_after
+from postroom.client.things import Key, Message, Page, Queue, Rule, Scope
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """`key` is an API key or the house's token. Too many requests are waited for up to `patience_s`."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        tenant: str | None = None,
+        patience_s: float = 60.0,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._patience_s = patience_s
+        self._http = httpx2.AsyncClient(transport=transport, **options(url, key, tenant))
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _send(self, call: Call[T]) -> T:
+        tried = 0
+        while True:
+            try:
+                answer = await self._http.request(
+                    call.method, call.path, json=call.body, params=call.query or None
+                )
+                return call.read(answer.status_code, answer.content)
+            except (ServiceError, httpx2.TransportError) as error:
+                pause = pause_after(error, call, tried, self._patience_s)
+                if pause is None:
+                    raise
+            tried += 1
+            await asyncio.sleep(pause)
+
+    async def request(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        """Any route of the service, `path` beginning after /v1; the whole answer as it came."""
+        return await self._send(calls.anything(method, path, body, query))
+
+    # places
+
+    async def create_scope(self, slug: str, *, display_name: str = "", description: str = "") -> Scope:
+        return await self._send(calls.create_scope(slug, display_name, description))
+
+    async def scopes(self, cursor: str | None = None) -> Page[Scope]:
+        return await self._send(calls.scopes(cursor))
+
+    async def create_queue(self, queue: str, **settings: Any) -> Queue:
+        """`queue` is `scope/queue`; settings are those of the service."""
+        return await self._send(calls.create_queue(queue, settings))
+
+    async def queues(self, scope: str, cursor: str | None = None) -> Page[Queue]:
+        return await self._send(calls.queues(scope, cursor))
+
+    async def queue(self, queue: str) -> Queue:
+        return await self._send(calls.queue(queue))
+
+    # messages
+
+    async def publish(self, queue: str, body: Any = None, **options: Any) -> Message:
+        """With `idempotency_key` it may be repeated safely, and is, when nobody answers."""
+        return await self._send(calls.publish(queue, body, options))
+
+    async def publish_many(self, queue: str, messages: list[dict[str, Any]]) -> list[Message]:
+        """All or none; each message is a dictionary of the service's fields."""
+        return (await self._send(calls.publish_many(queue, messages))).items
+
+    async def claim(
+        self, queue: str, *, batch_size: int = 1, wait_s: float = 0, **wish: Any
+    ) -> list[Message]:
+        return await self._send(calls.claim(queue, {"batch_size": batch_size, "wait_s": wait_s, **wish}))
+
+    async def complete(self, message: Message, result: Any = None) -> Message:
+        return await self._send(calls.complete(message, result))
+
+    async def fail(
+        self, message: Message, reason: str, *, retry: bool = True, delay_s: float | None = None
+    ) -> Message:
+        return await self._send(calls.fail(message, reason, retry, delay_s))
+
+    async def release(self, message: Message) -> Message:
+        return await self._send(calls.release(message))
+
+    async def extend(self, message: Message, seconds: float | None = None) -> Message:
+        return await self._send(calls.extend(message, seconds))
+
+    async def get(self, scope: str, message_id: str) -> Message:
+        return await self._send(calls.get(scope, message_id))
+
+    async def messages(self, scope: str, **filters: Any) -> Page[Message]:
+        """Filters are `correlation_id`, `parent_id`, `state`, `limit` and `cursor`."""
+        return await self._send(calls.messages(scope, filters))
+
+    # rules and reviews
+
+    async def create_rule(self, scope: str, **rule: Any) -> Rule:
+        return await self._send(calls.create_rule(scope, rule))
+
+    async def test_rules(self, scope: str, **trial: Any) -> dict[str, Any]:
+        """What would happen; nothing does."""
+        return await self._send(calls.test_rules(scope, trial))
+
+    async def create_pattern(
+        self, scope: str, name: str, spec: dict[str, Any], version: str = "1.0"
+    ) -> dict[str, Any]:
+        return await self._send(calls.create_pattern(scope, name, version, spec))
+
+    async def reviews(self, scope: str) -> list[Message]:
+        """Reviews that wait for an answer."""
+        return await self._send(calls.reviews(scope))
+
+    async def answer(self, review: Message, **values: Any) -> Message:
+        """Decide a review: a value for each field it asks for."""
+        return await self._send(calls.answer(review, values))
+
+    # access and history
+
+    async def create_key(self, name: str, scope: str | None = None, **options: Any) -> Key:
+        return await self._send(calls.create_key(scope, name, options))
+
+    async def trace(self, scope: str, correlation_id: str) -> list[dict[str, Any]]:
+        """Everything that happened in one conversation, in order."""
+        return await self._send(calls.trace(scope, correlation_id))

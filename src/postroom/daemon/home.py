@@ -1,0 +1,59 @@
+"""The folder the house lives in, and where in it everything is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from postroom.errors import PostroomError
+from postroom.settings import SettingsFile, home_folder
+
+FOLDERS = ("logs", "files", "run", "backups", "plugins")
+
+
+class HomeUnusable(PostroomError):
+    """The folder {path} cannot be used: {reason}. Choose another with POSTROOM_HOME."""
+
+    code = "HOME_UNUSABLE"
+    exit_code = 6
+
+
+@dataclass(frozen=True)
+class Home:
+    path: Path
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str] | None = None) -> "Home":
+        return cls(home_folder(environment))
+
+    @property
+    def settings(self) -> SettingsFile:
+        return SettingsFile(self.path / "settings.json")
+
+    @property
+    def token(self) -> Path:
+        return self.path / "token"
+
+    @property
+    def store_url(self) -> str:
+        return f"sqlite:///{self.path}/postroom.db"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def run(self) -> Path:
+        return self.path / "run"
+
+    @property
+    def is_new(self) -> bool:
+        return not (self.path / "settings.json").exists()
+
+    def make(self) -> None:
+        """For its owner's eyes only."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in FOLDERS:
+                (self.path / name).mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise HomeUnusable(path=str(self.path), reason=(error.strerror or str(error)).lower()) from None

@@ -1,0 +1,106 @@
+"""Nobody answered in time: the review goes to others, or takes its default, or ends."""
+
+from typing import Any
+
+import msgspec
+
+from postroom.clock import micros
+from postroom.errors import PostroomError
+from postroom.kernel import jsontext
+from postroom.kernel.desk import Desk
+from postroom.kernel.reviews.answering import TIMEOUT, decide, go_on, held_back, next_queue
+from postroom.kernel.reviews.spec import decision_field
+from postroom.kernel.rows import Content, Row
+from postroom.kernel.states import Change, State
+
+
+def timed_out(desk: Desk, row: Row) -> bool:
+    """Whether the end of its time was dealt with here; else the message simply expires."""
+    # Whoever sweeps does so for all tenants; what follows is of this one alone.
+    tenant, desk.tenant = desk.tenant, row.tenant
+    try:
+        return _dealt_with(desk, row)
+    finally:
+        desk.tenant = tenant
+
+
+def _dealt_with(desk: Desk, row: Row) -> bool:
+    content = desk.tx.content(row)
+    if content.hitl_spec is None or row.subscription_id is not None:
+        return False
+    spec: dict[str, Any] = jsontext.decode(content.hitl_spec)
+    if "sections" not in spec:
+        # Of another make: who published it knows what to do.
+        return False
+    if spec.get("escalation"):
+        try:
+            with desk.tx.savepoint():
+                _escalate(desk, row, content, spec)
+            return True
+        except PostroomError as error:
+            # The queue it should go to is closed or gone: the default is better than nobody.
+            row = desk.tx.row(row.id) or row
+            desk.record("review.not_escalated", data={"message_id": row.id, "problem": str(error)[:200]})
+    if spec.get("default") is not None:
+        _take_default(desk, row, content, spec)
+        return True
+    waiting = held_back(desk, row, spec)
+    if waiting is not None:
+        desk.bury(waiting, f"nobody answered the review {row.id} in time", "review_timeout")
+    return False
+
+
+def _take_default(desk: Desk, row: Row, content: Content, spec: dict[str, Any]) -> None:
+    """Whatever is wrong with where it leads must not stop the sweep, which is for all."""
+    try:
+        with desk.tx.savepoint():
+            decide(desk, row, content, spec, spec["default"], by=TIMEOUT)
+    except PostroomError as error:
+        row = desk.tx.row(row.id) or row
+        desk.record("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
+        decide(desk, row, content, {**spec, "on_decision": None}, spec["default"], by=TIMEOUT)
+
+
+def given_up(desk: Desk, row: Row, reason: str) -> None:
+    """A review was ended by hand, so nobody will answer it: what waited for it takes the default, or ends."""
+    content = desk.tx.content(row)
+    if content.hitl_spec is None or row.subscription_id is not None:
+        return
+    spec: dict[str, Any] = jsontext.decode(content.hitl_spec)
+    waiting = held_back(desk, row, spec)
+    if waiting is None:
+        return
+    default = spec.get("default")
+    if default is None:
+        desk.bury(waiting, f"the review {row.id} was given up: {reason}", "review_cancelled")
+        return
+    decision = default[decision_field(spec)]
+    try:
+        with desk.tx.savepoint():
+            go_on(desk, waiting, decision, (spec.get("on_decision") or {}).get(decision))
+    except PostroomError as error:
+        waiting = desk.tx.row(waiting.id) or waiting
+        desk.record("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
+        go_on(desk, waiting, decision, None)
+
+
+def _escalate(desk: Desk, row: Row, content: Content, spec: dict[str, Any]) -> None:
+    from postroom.kernel.rules.moving import move_to
+
+    escalation = spec["escalation"]
+    seconds = escalation.get("timeout_s") or spec["timeout_s"]
+    kept = {name: value for name, value in spec.items() if name != "escalation"}
+    kept |= {"escalated": True, "timeout_s": seconds}
+    if escalation.get("assignee"):
+        kept["assignee"] = escalation["assignee"]
+    content = msgspec.structs.replace(content, hitl_spec=jsontext.text(kept))
+    desk.tx.rewrite(row.id, content, result=row.result, failure_reason=row.failure_reason)
+    row.expires_at = desk.now + micros(seconds)
+    cause = {"escalated": True, "assignee": escalation.get("assignee")}
+    if escalation.get("queue"):
+        target = next_queue(desk, row, escalation["queue"])
+        if target.id != row.queue_id:
+            move_to(desk, row, target, cause=cause)
+            return
+    desk.move(row, Change.TRANSFORMED, State(row.state), **cause)
+    desk.tx.save([row])

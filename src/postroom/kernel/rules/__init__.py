@@ -1,0 +1,1 @@
+"""Rules: what happens by itself when a message is published, completed, failed or has ended."""

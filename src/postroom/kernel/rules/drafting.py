@@ -1,0 +1,61 @@
+"""A rule from the document a person wrote, with its queues looked up."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from postroom.errors import InvalidField
+from postroom.kernel.rules import rule
+from postroom.kernel.rules.rule import Action, Rule
+
+# The queue of a name, for the field that names it.
+Find = Callable[[str, str], int]
+FIELDS = frozenset(
+    {
+        "name",
+        "trigger",
+        "action",
+        "enabled",
+        "priority",
+        "source_queue_id",
+        "conditions",
+        "match",
+        "expression",
+    }
+)
+
+
+def drafted(document: dict[str, Any], find: Find, *, rule_id: str, now: int) -> Rule:
+    unknown = sorted(set(document) - FIELDS)
+    if unknown:
+        raise InvalidField(unknown[0], f"is not a part of a rule; known are {', '.join(sorted(FIELDS))}")
+    data = {name: value for name, value in document.items() if name not in ("action", "source_queue_id")}
+    data |= {"id": rule_id, "created_at": now, "updated_at": now}
+    data.setdefault("trigger", "message_published")
+    data.setdefault("name", "")
+    if not data["trigger"].startswith("message_"):
+        data["trigger"] = f"message_{data['trigger']}"
+    if document.get("source_queue_id") is not None:
+        data["source"] = find(document["source_queue_id"], "source_queue_id")
+    data["action"] = msgspec.to_builtins(action(document.get("action"), find))
+    made = rule.read(data)
+    rule.check(made)
+    return made
+
+
+def action(document: Any, find: Find) -> Action:
+    if not isinstance(document, dict):
+        raise InvalidField("action", "must be a JSON object with a type")
+    data = {name: value for name, value in document.items() if not name.startswith("target_queue")}
+    unknown = sorted(set(data) - (set(Action.__struct_fields__) - {"target", "targets"}))
+    if unknown:
+        raise InvalidField(f"action.{unknown[0]}", "is not a part of an action")
+    if document.get("target_queue_id") is not None:
+        data["target"] = find(document["target_queue_id"], "action.target_queue_id")
+    names = document.get("target_queue_ids") or []
+    data["targets"] = [find(name, "action.target_queue_ids") for name in names]
+    try:
+        return msgspec.convert(data, Action)
+    except msgspec.ValidationError as error:
+        raise InvalidField("action", str(error).lower()) from None

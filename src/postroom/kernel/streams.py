@@ -1,0 +1,223 @@
+"""Streams: parts in a numbered sequence, for long generations, readable while they are written.
+
+Parts may come twice and out of order. When the stream is closed, the assembler joins them to one message.
+"""
+
+from typing import Any
+
+import msgspec
+
+from postroom.errors import Conflict, InvalidField, NotFound
+from postroom.kernel import checks, jsontext, service
+from postroom.kernel import commands as c
+from postroom.kernel.desk import Desk
+from postroom.kernel.filing import Chunk
+from postroom.kernel.model import Document, NewMessage
+from postroom.kernel.verbs.publish import PublishRun
+
+KIND = "stream"
+MOST_CHUNKS = 100_000
+CHUNK_BYTES = 64 * 1024
+STREAM_BYTES = 16 * 1024 * 1024
+IDLE_S = 3600
+PAGE = 1000
+MISSING_SHOWN = 100
+
+
+class StreamNotFound(NotFound):
+    """There is no stream "{stream}"."""
+
+    code = "STREAM_NOT_FOUND"
+
+
+class StreamEnded(Conflict):
+    """The stream {stream} is {state}, so nothing can be added to it."""
+
+    code = "STREAM_CLOSED"
+
+
+class StreamIncomplete(Conflict):
+    """The stream {stream} lacks {count} of its parts: {missing}. Send them, or abort it."""
+
+    code = "STREAM_INCOMPLETE"
+
+
+class ChunkDiffers(Conflict):
+    """Part {number} of the stream {stream} is there already and says something else."""
+
+    code = "CHUNK_CONFLICT"
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    content_type: str
+    message_type: str
+    state: str = "open"
+    queue: str | None = None
+    correlation_id: str | None = None
+    labels: dict[str, Any] = msgspec.field(default_factory=dict)
+    chunks: int = 0
+    bytes: int = 0
+    highest: int = -1
+    total_chunks: int | None = None
+    message_id: str | None = None
+    reason: str | None = None
+    created_at: int = 0
+    updated_at: int = 0
+
+    def state_at(self, now: int) -> str:
+        """One to which nothing was added for an hour is given up."""
+        idle = self.state == "open" and self.updated_at + IDLE_S * 1_000_000 <= now
+        return "aborted" if idle else self.state
+
+
+def read(data: dict[str, Any]) -> Stream:
+    return msgspec.convert(data, Stream)
+
+
+def _find(desk: Desk, scope_id: int, stream_id: str) -> Stream:
+    found = desk.tx.document(desk.tenant, KIND, f"{scope_id}/{stream_id}")
+    if found is None or found.gone:
+        raise StreamNotFound(stream=stream_id)
+    return read(found.data)
+
+
+def _save(desk: Desk, scope_id: int, stream: Stream) -> Stream:
+    key = f"{scope_id}/{stream.id}"
+    before = desk.tx.document(desk.tenant, KIND, key)
+    document = Document.next(before, KIND, key, msgspec.to_builtins(stream), desk.now)
+    desk.tx.save_document(desk.tenant, document)
+    return stream
+
+
+def open_stream(desk: Desk, command: service.OpenStream) -> Stream:
+    scope = desk.scope(command.scope)
+    checks.check_name("content_type", command.content_type, desk.limits)
+    checks.check_name("message_type", command.message_type, desk.limits)
+    checks.check_text("correlation_id", command.correlation_id, desk.limits)
+    checks.check_labels(command.labels, desk.limits)
+    if command.queue is not None:
+        desk.queue(command.queue)
+    stream = Stream(
+        id=command.stream_id,
+        content_type=command.content_type,
+        message_type=command.message_type,
+        queue=command.queue,
+        correlation_id=command.correlation_id,
+        labels=command.labels,
+        created_at=desk.now,
+        updated_at=desk.now,
+    )
+    desk.record("stream.opened", scope=scope.slug, data={"stream": stream.id})
+    return _save(desk, scope.id, stream)
+
+
+def append(desk: Desk, command: service.AppendChunks) -> Stream:
+    """Not an event for each part: who reads the stream sees them, and its end is one."""
+    scope = desk.scope(command.scope)
+    stream = _find(desk, scope.id, command.stream_id)
+    state = stream.state_at(desk.now)
+    if state != "open":
+        raise StreamEnded(stream=stream.id, state=state)
+    added = size = 0
+    highest = stream.highest
+    # All are checked before any is written.
+    for number, data in command.chunks:
+        checks.check_count("sequence", number, least=0, most=MOST_CHUNKS - 1)
+        if len(data) > CHUNK_BYTES:
+            raise InvalidField("data", f"has {len(data)} bytes, a part has at most {CHUNK_BYTES}")
+        known = desk.tx.chunks(stream.id, number - 1, 1)
+        if known and known[0].number == number and known[0].data != data:
+            raise ChunkDiffers(number=number, stream=stream.id)
+        size += len(data)
+    if stream.bytes + size > STREAM_BYTES:
+        raise InvalidField("data", f"would make the stream longer than {STREAM_BYTES} bytes")
+    size = 0
+    for number, data in command.chunks:
+        if desk.tx.add_chunk(stream.id, Chunk(number, data)):
+            added, size, highest = added + 1, size + len(data), max(highest, number)
+    changed = msgspec.structs.replace(
+        stream,
+        chunks=stream.chunks + added,
+        bytes=stream.bytes + size,
+        highest=highest,
+        updated_at=desk.now,
+    )
+    return _save(desk, scope.id, changed)
+
+
+def missing(stream: Stream, numbers: set[int]) -> list[int]:
+    total = stream.total_chunks if stream.total_chunks is not None else stream.highest + 1
+    return [number for number in range(total) if number not in numbers]
+
+
+def all_chunks(cabinet: Any, stream_id: str) -> list[Chunk]:
+    found: list[Chunk] = []
+    after = -1
+    while page := cabinet.chunks(stream_id, after, PAGE):
+        found += page
+        after = page[-1].number
+    return found
+
+
+def close(desk: Desk, command: service.CloseStream) -> Stream:
+    """Closing again says the same; the message is made once."""
+    scope = desk.scope(command.scope)
+    stream = _find(desk, scope.id, command.stream_id)
+    if stream.state == "closed" and not command.abort:
+        return stream
+    if stream.state_at(desk.now) != "open":
+        raise StreamEnded(stream=stream.id, state=stream.state_at(desk.now))
+    if command.abort:
+        changed = msgspec.structs.replace(stream, state="aborted", reason=command.reason, updated_at=desk.now)
+        desk.record("stream.aborted", scope=scope.slug, data={"stream": stream.id})
+        return _save(desk, scope.id, changed)
+    if command.total_chunks is not None:
+        checks.check_count("total_chunks", command.total_chunks, least=0, most=MOST_CHUNKS)
+        stream = msgspec.structs.replace(stream, total_chunks=command.total_chunks)
+    chunks = all_chunks(desk.tx, stream.id)
+    lacking = missing(stream, {chunk.number for chunk in chunks})
+    if lacking:
+        shown = ", ".join(map(str, lacking[:MISSING_SHOWN]))
+        raise StreamIncomplete(stream=stream.id, count=len(lacking), missing=shown)
+    if stream.total_chunks is not None and stream.highest >= stream.total_chunks:
+        raise InvalidField("total_chunks", f"is {stream.total_chunks}, but part {stream.highest} is there")
+    message_id = _assemble(desk, stream, b"".join(chunk.data for chunk in chunks))
+    changed = msgspec.structs.replace(
+        stream, state="closed", total_chunks=len(chunks), message_id=message_id, updated_at=desk.now
+    )
+    data = {"stream": stream.id, "chunks": len(chunks), "bytes": stream.bytes, "message_id": message_id}
+    desk.record("stream.closed", scope=scope.slug, data=data)
+    return _save(desk, scope.id, changed)
+
+
+def _assemble(desk: Desk, stream: Stream, joined: bytes) -> str | None:
+    """One message with everything; when that is too long for a message, with where it can be read."""
+    if stream.queue is None:
+        return None
+    body: Any = {"stream_id": stream.id, "bytes": len(joined)}
+    kind = checks.JSON
+    if len(joined) <= desk.limits.body_bytes:
+        kind = stream.content_type
+        body = joined
+        if kind == checks.JSON:
+            try:
+                body = jsontext.decode(joined)
+            except msgspec.DecodeError:
+                raise InvalidField("data", "joined together is not the JSON it was said to be") from None
+        elif kind.startswith("text/"):
+            body = joined.decode("utf-8", "replace")
+    message = NewMessage(
+        body=body,
+        content_type=kind,
+        message_type=stream.message_type,
+        labels=stream.labels or None,
+        correlation_id=stream.correlation_id,
+        idempotency_key=f"stream:{stream.id}",
+        source_type="stream",
+        source_id=stream.id,
+    )
+    run = PublishRun(desk)
+    receipts = run.take(c.Publish(queue=stream.queue, messages=[message], tenant=desk.tenant))
+    run.flush()
+    return receipts[0].id

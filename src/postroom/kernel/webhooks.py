@@ -1,0 +1,68 @@
+"""Webhooks: who wants to be told of which events, and what they are told."""
+
+from typing import Any
+
+import msgspec
+
+from postroom.clock import iso
+from postroom.errors import InvalidField
+
+KIND = "webhook"
+# Deliveries are messages of the house itself, out of every tenant's sight.
+TENANT = ""
+SCOPE = "webhooks"
+QUEUE = "webhooks/deliveries"
+MESSAGE = "webhook.delivery"
+PREFIX = "scaiqueue."
+EVENTS = (
+    "scaiqueue.message.published",
+    "scaiqueue.message.claimed",
+    "scaiqueue.message.completed",
+    "scaiqueue.message.dead_lettered",
+)
+TEST = "scaiqueue.webhook.test"
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    tenant: str
+    url: str
+    events: tuple[str, ...]
+    secret: str
+    status: str = "active"
+    max_retries: int = 5
+    description: str = ""
+    own_mail: bool = False
+    """Whether it is told of the house's own mail: only what the owner has made is."""
+    created_at: int = 0
+    updated_at: int = 0
+
+    def wants(self, event_type: str, time: int) -> bool:
+        """Whether it is told of an event of that time; never of what was before it."""
+        return self.status == "active" and event_type in self.events and time >= self.created_at
+
+
+def read(data: dict[str, Any]) -> Webhook:
+    return msgspec.convert(data, Webhook)
+
+
+def check_events(events: list[str]) -> tuple[str, ...]:
+    chosen = EVENTS if events in ([], ["*"]) else tuple(dict.fromkeys(events))
+    for name in chosen:
+        if name not in EVENTS:
+            raise InvalidField("events", f"{name!r} is none; known are {', '.join(EVENTS)}")
+    return chosen
+
+
+def envelope(
+    event_type: str, event_id: str, tenant: str, payload: dict[str, Any], time: int
+) -> dict[str, Any]:
+    return {
+        "event_type": event_type,
+        "event_id": event_id,
+        "source": "scaiqueue",
+        "tenant_id": tenant,
+        "partner_id": None,
+        "payload": payload,
+        "timestamp": iso(time),
+    }

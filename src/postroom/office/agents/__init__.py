@@ -1,0 +1,31 @@
+"""Agents and teams as people manage them: what command line, API and portal call."""
+
+from postroom.office.agents.departures import Backup
+from postroom.office.agents.problems import (
+    AgentExists,
+    AgentNotFound,
+    BackupFailed,
+    BackupNotFound,
+    BackupUnusable,
+    LeadsTeams,
+    TeamExists,
+    TeamNotFound,
+)
+from postroom.office.agents.staff import Removed, Staff
+from postroom.office.agents.views import AgentView, TeamView
+
+__all__ = [
+    "AgentExists",
+    "AgentNotFound",
+    "AgentView",
+    "Backup",
+    "BackupFailed",
+    "BackupNotFound",
+    "BackupUnusable",
+    "LeadsTeams",
+    "Removed",
+    "Staff",
+    "TeamExists",
+    "TeamNotFound",
+    "TeamView",
+]

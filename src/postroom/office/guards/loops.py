@@ -1,0 +1,62 @@
+"""Agents going round in circles, found on the way a message has come since a person last said something."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from postroom.errors import NotFound
+from postroom.kernel.model import Message
+from postroom.office.batches import text_of
+from postroom.office.guards.accounts import Guard
+from postroom.office.guards.likeness import Gist
+from postroom.office.guards.rules import GuardRules
+from postroom.office.post import PostRoom
+
+# So many steps back are looked at, however long the way was.
+STEPS = 40
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """Between whom, and how often."""
+
+    guard: Guard
+    sender: str
+    receiver: str
+    times: int
+
+
+async def way_back(room: PostRoom, message: Message) -> AsyncIterator[Message]:
+    """What caused it, and what caused that, up to what a person wrote, which is the last."""
+    for _ in range(STEPS):
+        if message.causation_id is None or message.from_agent is None:
+            return
+        try:
+            message = await room.get(message.causation_id)
+        except NotFound:
+            return
+        yield message
+
+
+async def find_loop(room: PostRoom, message: Message, rules: GuardRules, since: int) -> Loop | None:
+    """`since`: what was written before this moment has been looked at by a person."""
+    fewest = min(rules.cycles, rules.repeats)
+    if message.from_agent is None or message.hop <= fewest or message.created_at <= since:
+        return None
+    step = _step(message)
+    seen, gists = Counter([step]), [Gist(text_of(message))]
+    async for cause in way_back(room, message):
+        if cause.from_agent is None or cause.created_at <= since:
+            break
+        seen[_step(cause)] += 1
+        if _step(cause) == step and gists[0].like(gist := Gist(text_of(cause))):
+            gists.append(gist)
+        if len(gists) > rules.repeats:
+            return Loop(Guard.REPEATS, *step, len(gists))
+        if seen[step] > rules.cycles:
+            return Loop(Guard.CYCLE, *step, seen[step])
+    return None
+
+
+def _step(message: Message) -> tuple[str, str]:
+    return message.from_agent or "", message.agent or message.queue

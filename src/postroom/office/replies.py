@@ -1,0 +1,98 @@
+"""What a person gets to read of an answer, and the files that go with it.
+
+Files are copied when the answer is given: what is delivered later is what was checked, and nothing else.
+"""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from postroom.office import tags
+from postroom.office.files import FileRefused, Folders, open_outgoing, receiving, safe_name, sort_outgoing
+from postroom.office.texts import clean, fitted
+
+ATTACHED = "\n\n_(Full response attached as file)_"
+
+
+class ReplyRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How answers are signed and shortened. `files` is the room's folder for files, None if it has none."""
+
+    signature: bool = True
+    long_text_chars: int = 4000
+    file_bytes: int = 50 * 1024 * 1024
+    files_per_message: int = 10
+    files: Path | None = None
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """The text as the person reads it, and the whole paths of what is attached. `metadata` is what plugins
+    say about it to the channel."""
+
+    text: str
+    files: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+
+
+def collect(answer: str, turn_id: str, folders: Folders | None, rules: ReplyRules) -> Reply:
+    """The answer without its file tags, and copies of the files that may leave; of those that may not, the
+    answer says so."""
+    wanted = [part.path for part in tags.files_to_send(answer)]
+    text = tags.without_files_to_send(answer).strip()
+    if not wanted:
+        return Reply(text)
+    if folders is None or rules.files is None:
+        return Reply(_joined(text, ["No file was sent: this room has no folder for files."]))
+    allowed, refused = sort_outgoing(
+        wanted, folders, max_bytes=rules.file_bytes, max_files=rules.files_per_message
+    )
+    copies: list[str] = []
+    notes = [_told(refusal) for refusal in refused]
+    for file in allowed:
+        try:
+            copies.append(str(_copied(str(file.path), folders, rules, turn_id)))
+        except FileRefused as refusal:
+            notes.append(_told(refusal))
+        except OSError as error:
+            notes.append(f'The file "{clean(file.name)}" was not sent: {error.strerror or error}.')
+    return Reply(_joined(text, notes), tuple(copies))
+
+
+def finish(reply: Reply, agent: str, turn_id: str, rules: ReplyRules, notes: Sequence[str] = ()) -> Reply:
+    """Signed; and a text that is too long for a chat goes as a file besides, with its beginning to read."""
+    text = _joined(reply.text or f"@{agent} has finished without a word.", notes)
+    signature = f"\n\n- [{agent}]" if rules.signature else ""
+    if len(text) <= rules.long_text_chars:
+        return Reply(text + signature, reply.files)
+    short = text[: rules.long_text_chars]
+    if rules.files is None:
+        return Reply(fitted(text) + signature, reply.files)
+    folder = rules.files / "sent" / safe_name(turn_id)
+    try:
+        with receiving(folder, f"response_{turn_id[:8]}.md", max_bytes=2**40) as file:
+            file.write((text + signature).encode())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return Reply(f"{short}\n\n_(The rest could not be kept: {reason})_{signature}", reply.files)
+    return Reply(short + ATTACHED + signature, (*reply.files, str(file.path)))
+
+
+def _copied(path: str, folders: Folders, rules: ReplyRules, turn_id: str) -> Path:
+    assert rules.files is not None
+    folder = rules.files / "sent" / safe_name(turn_id)
+    with (
+        open_outgoing(path, folders, max_bytes=rules.file_bytes) as (found, source),
+        receiving(folder, found.name, max_bytes=rules.file_bytes) as target,
+    ):
+        shutil.copyfileobj(source, target)
+    return target.path
+
+
+def _told(refusal: FileRefused) -> str:
+    return clean(str(refusal))
+
+
+def _joined(text: str, notes: Sequence[str]) -> str:
+    return "\n\n".join(part for part in (text, *notes) if part)

@@ -1,0 +1,165 @@
+"""The trace of a conversation: what caused what, who did it, how long it took, how it ended, what it cost."""
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from postroom.kernel.ledger import Event
+from postroom.kernel.model import Message
+from postroom.kernel.states import Change
+from postroom.office import places
+from postroom.office.batches import text_of
+from postroom.office.post import PostRoom, conversation
+from postroom.office.texts import excerpt
+
+TEXT_CHARS = 200
+
+
+class TurnTaken(msgspec.Struct, frozen=True, kw_only=True):
+    turn_id: str
+    agent: str
+    outcome: str
+    started_at: int
+    ended_at: int
+    cost_usd: str | None = None
+    tokens: int = 0
+
+
+class Step(msgspec.Struct, kw_only=True):
+    """One message: `who` wrote it to `to`. Times are microseconds since 1970."""
+
+    message_id: str
+    kind: str
+    who: str
+    to: str
+    text: str
+    state: str
+    attempts: int
+    reason: str | None = None
+    began_at: int
+    ended_at: int | None = None
+    turns: list[TurnTaken] = []
+    causes: list["Step"] = []
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    correlation_id: str
+    roots: list[Step]
+    began_at: int
+    ended_at: int
+    messages: int
+    turns: int
+    cost_usd: str | None
+
+
+async def trace(room: PostRoom, correlation_id: str) -> Trace:
+    """As a tree by causation. What was pruned is missing; what it caused then stands at the root."""
+    kept = await conversation(room, correlation_id, scope=places.SCOPE)
+    messages = [message for message in kept if message.message_type != "office.gather"]
+    steps = {message.id: _step(message) for message in messages}
+    began = min((message.created_at for message in messages), default=0)
+    ended = max((message.updated_at for message in messages), default=0)
+    for event in await _events(room, correlation_id, began, ended):
+        await _add(room, event, steps)
+    roots: list[Step] = []
+    for message in messages:
+        above = steps.get(message.causation_id or "")
+        (above.causes if above is not None else roots).append(steps[message.id])
+    taken = [turn for step in steps.values() for turn in step.turns]
+    costs = [Decimal(turn.cost_usd) for turn in taken if turn.cost_usd is not None]
+    return Trace(
+        correlation_id=correlation_id,
+        roots=roots,
+        began_at=began,
+        ended_at=ended,
+        messages=len(messages),
+        turns=len(taken),
+        cost_usd=str(sum(costs, Decimal(0))) if costs else None,
+    )
+
+
+def _step(message: Message) -> Step:
+    body: dict[str, Any] = message.body if isinstance(message.body, dict) else {}
+    if message.queue.startswith("outbox/"):
+        who, to = f"@{message.agent}", message.sender or message.channel or ""
+    elif message.queue.startswith("room/"):
+        who, to = f"@{message.from_agent or 'user'}", f"#{message.queue.removeprefix('room/')}"
+    else:
+        who = f"@{message.from_agent}" if message.from_agent else message.sender or ""
+        to = f"@{message.agent}"
+    return Step(
+        message_id=message.id,
+        kind=message.message_type.removeprefix("office."),
+        who=who,
+        to=to,
+        text=excerpt(str(body.get("post") or own_words(message)), TEXT_CHARS),
+        state=message.state.value,
+        attempts=message.attempts,
+        reason=message.failure_reason,
+        began_at=message.created_at,
+        ended_at=message.finished_at,
+    )
+
+
+def own_words(message: Message) -> str:
+    """What was written to this one, without the header and the context that all addressees share."""
+    text = text_of(message)
+    if message.message_type != "office.note":
+        return text
+    return text.partition("]:\n")[2].rpartition("Directed to you:\n")[2]
+
+
+async def _add(room: PostRoom, event: Event, steps: dict[str, Step]) -> None:
+    step = steps.get(event.message_id or "")
+    if step is None or event.type != "record.turn":
+        return
+    key = event.details["key"]
+    record = await room.latest_record("turn", key)
+    if record is None:
+        return
+    data = record.data
+    used = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+    step.turns.append(
+        TurnTaken(
+            turn_id=key,
+            agent=data["agent"],
+            outcome=data["outcome"],
+            started_at=data["started_at"],
+            ended_at=data["ended_at"],
+            cost_usd=data["cost_usd"],
+            tokens=sum(usage.get(name, 0) for usage in data["usage"] for name in used),
+        )
+    )
+
+
+async def _events(room: PostRoom, correlation_id: str, began: int, ended: int) -> list[Event]:
+    """The ledger has no index by conversation, but its times only rise."""
+    found: list[Event] = []
+    async for event in room.events(await _last_before(room, began)):
+        if event.time > ended:
+            break
+        if event.correlation_id == correlation_id and event.type not in (Change.EXTENDED,):
+            found.append(event)
+    return found
+
+
+async def _last_before(room: PostRoom, time: int) -> int:
+    first = await _next(room, 0)
+    if first is None:
+        return 0
+    low, high = first.seq, (await room.head()).seq + 1
+    while low < high:
+        middle = (low + high) // 2
+        event = await _next(room, middle - 1)
+        if event is not None and event.time < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+async def _next(room: PostRoom, after: int) -> Event | None:
+    async for event in room.events(after):
+        return event
+    return None

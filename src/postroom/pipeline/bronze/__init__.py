@@ -1,0 +1,1 @@
+"""Bronze: what the store held, as it was."""

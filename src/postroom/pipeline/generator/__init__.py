@@ -1,0 +1,1 @@
+"""A made-up month of mail, seeded: full plots for newcomers, known answers for tests."""

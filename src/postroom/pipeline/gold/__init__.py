@@ -1,0 +1,1 @@
+"""Gold: what people ask for. Every module is a transform from silver frames to one table."""

@@ -1,0 +1,124 @@
+"""What a run tells while it works."""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from postroom.pipeline.lake.lake import Lake
+
+NOTE = ".run.progress"
+NOTE_EVERY_S = 0.5
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """A step, how much of it is done, and how fast it goes. `total` 0 when that is not known."""
+
+    step: str
+    done: int = 0
+    total: int = 0
+    rate: float = 0.0
+    finished: bool = False
+
+    @property
+    def left(self) -> int:
+        return max(0, self.total - self.done)
+
+
+Told = Callable[[Progress], None]
+
+
+def silent(_: Progress) -> None:
+    pass
+
+
+@contextmanager
+def noted(lake: "Lake", told: Told) -> Iterator[Told]:
+    """Also keep the newest word beside the lock of the lake, where other processes can read it."""
+    if lake.folder is None:
+        yield told
+        return
+    path, last = Path(lake.folder) / NOTE, [0.0, ""]
+
+    def tell(progress: Progress) -> None:
+        told(progress)
+        now = time.monotonic()
+        if now - float(last[0]) >= NOTE_EVERY_S or progress.step != last[1] or progress.finished:
+            last[:] = now, progress.step
+            _note(path, progress)
+
+    try:
+        yield tell
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _note(path: Path, progress: Progress) -> None:
+    """A disk that is full must not end a run for the sake of a note."""
+    fresh = path.with_name(f"{NOTE}.{threading.get_ident()}")
+    with contextlib.suppress(OSError):
+        fresh.write_bytes(msgspec.json.encode({"pid": os.getpid(), **msgspec.structs.asdict(progress)}))
+        fresh.replace(path)
+
+
+def progress_of(lake: "Lake", pid: int) -> Progress | None:
+    """What the run of this process last told; None when it has told nothing, or somebody else did."""
+    if lake.folder is None:
+        return None
+    try:
+        said = msgspec.json.decode((Path(lake.folder) / NOTE).read_bytes())
+        return msgspec.convert(said, Progress) if said.get("pid") == pid else None
+    except (OSError, msgspec.MsgspecError, AttributeError):
+        return None
+
+
+@contextmanager
+def watched(spark: "SparkSession", told: Told, step: str, rows: int) -> Iterator[None]:
+    """Tell how far the Spark jobs of a step are, by their tasks, while the block runs."""
+    told(Progress(step=step, total=rows))
+    done = threading.Event()
+    begun = time.monotonic()
+    thread = threading.Thread(target=_follow, args=(spark, told, step, rows, done, begun), daemon=True)
+    tracker = getattr(spark, "_sc", None)
+    if tracker is not None and told is not silent:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if thread.is_alive():
+            thread.join(2)
+    seconds = max(time.monotonic() - begun, 1e-6)
+    told(Progress(step=step, done=rows, total=rows, rate=rows / seconds, finished=True))
+
+
+def _follow(
+    spark: "SparkSession", told: Told, step: str, rows: int, done: threading.Event, begun: float
+) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    while not done.wait(0.5):
+        try:
+            finished = total = 0
+            for job in tracker.getActiveJobsIds():
+                info = tracker.getJobInfo(job)
+                for stage in info.stageIds if info else ():
+                    state = tracker.getStageInfo(stage)
+                    if state is not None:
+                        finished += state.numCompletedTasks
+                        total += state.numTasks
+        except Exception:
+            return  # the session is going away; the step itself will say why
+        if total:
+            share = finished / total
+            so_far = int(rows * share)
+            told(Progress(step=step, done=so_far, total=rows, rate=so_far / (time.monotonic() - begun)))

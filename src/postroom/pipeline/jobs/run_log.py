@@ -1,0 +1,65 @@
+"""What each step of each run did, kept as a table of the lake."""
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from postroom.clock import SECOND, Clock
+from postroom.pipeline.lake.files import FileWriter
+from postroom.pipeline.lake.lake import Lake
+from postroom.pipeline.lake.tables import RUNS
+
+
+class Step(msgspec.Struct, kw_only=True):
+    step: str
+    started_at: int
+    seconds: float = 0.0
+    rows_in: int = 0
+    rows_out: int = 0
+    from_position: int = 0
+    to_position: int = 0
+    quarantined: int = 0
+    status: str = "ok"
+    problem: str | None = None
+
+
+class RunLog:
+    def __init__(self, lake: Lake, clock: Clock) -> None:
+        self._lake = lake
+        self._clock = clock
+        self.run_id = uuid.uuid4().hex[:12]
+        self.steps: list[Step] = []
+
+    @contextmanager
+    def step(self, name: str, after: int = 0, up_to: int = 0) -> Iterator[Step]:
+        step = Step(step=name, started_at=self._clock.now(), from_position=after, to_position=up_to)
+        begun = time.monotonic()
+        self.steps.append(step)
+        try:
+            yield step
+        except BaseException as error:
+            step.status, step.problem = "failed", f"{type(error).__name__}: {error}"[:500]
+            raise
+        finally:
+            step.seconds = time.monotonic() - begun
+
+    def save(self) -> None:
+        if not self.steps:
+            return
+        rows = [{**msgspec.structs.asdict(step), "run_id": self.run_id} for step in self.steps]
+        for row in rows:
+            row["started_at"] = datetime.fromtimestamp(row["started_at"] / SECOND, UTC)
+        append_rows(self._lake, RUNS, rows)
+
+
+def append_rows(lake: Lake, table: Any, rows: list[dict[str, Any]]) -> None:
+    """A few rows from the driver itself."""
+    writer = FileWriter(lake.uri(table), table.schema, None, table.tracked)
+    writer.write(pa.Table.from_pylist(rows, table.schema))
+    lake.commit(table, [writer.close()], None)

@@ -1,0 +1,195 @@
+"""The Spark session of a run: small by default, on this machine unless told otherwise."""
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from postroom.pipeline.failures import PartMissing, SparkFailed, SparkNotReached
+from postroom.pipeline.jobs.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MEMORY_MB = 1024
+LONGEST_LOG = 10 << 20
+PIECES = "spark.sql.shuffle.partitions"
+FEW_EVENTS = 50_000
+EVENTS_PER_PIECE = 500_000
+STEADY_JVM = "-XX:+UseParallelGC"
+# For a few rows, compiling a query costs more than running it as it is.
+QUICK_PLANS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:CICompilerCount=1"
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """Which Spark: a master to start a driver for, or a Spark Connect server."""
+
+    master: str = "local[*]"
+    remote: str | None = None
+    memory_mb: int = MEMORY_MB
+    partitions: int | None = None
+    quick: bool = False
+    """For little work: a JVM that starts fast and compiles little, instead of one that runs fast later."""
+    settings: dict[str, str] = {}
+
+    @property
+    def local(self) -> bool:
+        return self.remote is None and self.master.startswith("local")
+
+
+def where(master: str | None, remote: str | None, memory_mb: int = MEMORY_MB) -> Where:
+    """What was asked for, else POSTROOM_SPARK_REMOTE and POSTROOM_SPARK_MASTER, else all cores here."""
+    if master is None and remote is None:
+        remote = os.environ.get("POSTROOM_SPARK_REMOTE") or None
+        master = os.environ.get("POSTROOM_SPARK_MASTER") or None
+    return Where(master=master or "local[*]", remote=remote if master is None else None, memory_mb=memory_mb)
+
+
+def settings(at: Where) -> dict[str, str]:
+    cores = os.cpu_count() or 2
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        PIECES: str(at.partitions or (cores if at.quick else 2 * cores)),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.join.preferSortMergeJoin": "false",
+        # A run has some hundred pieces of compiled code. With Spark's hundred, each run compiles all anew.
+        "spark.sql.codegen.cache.maxEntries": "5000",
+        # Lists and percentiles of a few thousand groups fit well; by default Spark sorts beyond 128.
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.scheduler.mode": "FAIR",
+        "spark.driver.memory": f"{at.memory_mb}m",
+        "spark.driver.extraJavaOptions": f"{QUICK_JVM if at.quick else STEADY_JVM} -Xss4m",
+        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        # Else every expression asks the JVM several times where in our code it was written.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "postroom.pipeline.jobs.preloaded",
+        "spark.log.level": "ERROR",
+        **(QUICK_PLANS if at.quick else {}),
+        **at.settings,
+    }
+
+
+@contextlib.contextmanager
+def session(at: Where, name: str = "postroom") -> Iterator["SparkSession"]:
+    """A session that is stopped, and its JVM ended, when the block is left."""
+    spark = start(at, name)
+    try:
+        yield spark
+    finally:
+        stop(spark)
+
+
+def start(at: Where, name: str = "postroom") -> "SparkSession":
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise PartMissing(package="pyspark") from error
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if at.remote is not None:
+        return _connect(at)
+    scratch = Path(tempfile.gettempdir()) / f"postroom-spark-{os.getuid()}"
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    java = find_java(os.environ, scratch)
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ.pop("SPARK_REMOTE", None)
+    builder = SparkSession.builder.master(at.master).appName(name)
+    for key, value in settings(at).items():
+        builder = builder.config(key, value)
+    log = scratch / "spark.log"
+    try:
+        with _aside(log):
+            spark = builder.getOrCreate()
+    except Exception as error:
+        reason = f"{_first_line(error)} (more in {log})"
+        if not at.local:
+            raise SparkNotReached(address=at.master, reason=reason) from error
+        raise SparkFailed(reason=reason) from error
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+@contextlib.contextmanager
+def _aside(log: Path) -> Iterator[None]:
+    """What the JVM and the workers say goes to a file: a process keeps the stderr it was started with."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("ab") as file:
+        if file.tell() > LONGEST_LOG:
+            file.truncate(0)
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _connect(at: Where) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    try:
+        builder = SparkSession.builder.remote(at.remote or "")
+        for key in ("spark.sql.session.timeZone", "spark.sql.join.preferSortMergeJoin"):
+            builder = builder.config(key, settings(at)[key])
+        spark = builder.getOrCreate()
+        spark.range(1).count()
+    except ImportError as error:
+        raise PartMissing(package=f"{error.name} (pyspark[connect])") from error
+    except Exception as error:
+        raise SparkNotReached(address=at.remote, reason=_first_line(error)) from error
+    return spark
+
+
+@contextlib.contextmanager
+def sized(spark: "SparkSession", new: int, known: int) -> Iterator[None]:
+    """For one run, as many pieces as its work is worth: with few events a piece costs more than its rows."""
+    usual = int(spark.conf.get(PIECES) or 4)
+    spark.conf.set(PIECES, str(1 if new < FEW_EVENTS else max(usual, (known + new) // EVENTS_PER_PIECE)))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # the session may be gone
+            spark.conf.set(PIECES, str(usual))
+
+
+def stop(spark: "SparkSession") -> None:
+    """Also the JVM: pyspark leaves it running until the program ends."""
+    with contextlib.suppress(Exception):
+        context = getattr(spark, "_sc", None)
+        spark.stop()
+        if context is None:
+            return
+        from pyspark import SparkContext
+
+        gateway = SparkContext._gateway
+        if gateway is not None:
+            gateway.shutdown()
+            process = getattr(gateway, "proc", None)
+            if process is not None:
+                process.stdin.close()
+                process.wait(20)
+            SparkContext._gateway = None
+            SparkContext._jvm = None
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:300] if lines else type(error).__name__

@@ -1,0 +1,70 @@
+"""The bronze step: what is new in the store comes into the lake, and what is broken is told."""
+
+from postroom.pipeline.bronze.ingest import Slice, breaks_of, ingest, slices
+from postroom.pipeline.failures import LedgerGap, OtherLedger
+from postroom.pipeline.jobs.context import Context
+from postroom.pipeline.jobs.progress import watched
+from postroom.pipeline.jobs.quarantine import Finding
+from postroom.pipeline.lake.compute import pc
+from postroom.pipeline.lake.lake import Positions
+from postroom.pipeline.lake.tables import BRONZE, LEDGER, MESSAGES, RECORDS
+from postroom.pipeline.lake.upsert import read_batches
+from postroom.pipeline.sources.sqlite import Snapshot
+
+
+def check_same_ledger(at: Context, snapshot: Snapshot, *, accept_gap: bool) -> None:
+    """The store goes on where the lake ends: the same event with the same hash."""
+    position = at.lake.positions(LEDGER).ledger
+    if not position:
+        if snapshot.anchor and not accept_gap:
+            raise LedgerGap(seq=1, problem="pruned", first=1, last=snapshot.anchor)
+        return
+    if snapshot.head < position:
+        problem = f"it has {position:,} events, the store only {snapshot.head:,} (restored from a backup?)"
+        raise OtherLedger(lake=at.lake.location, problem=problem)
+    stored = at.source.hash_of(position)
+    if stored is None:
+        if not accept_gap:
+            raise LedgerGap(seq=position + 1, problem="pruned", first=position + 1, last=snapshot.anchor)
+        return
+    kept = _hash_in_lake(at, position)
+    if kept is not None and kept != stored:
+        raise OtherLedger(lake=at.lake.location, problem=f"event {position:,} has another hash there")
+
+
+def _hash_in_lake(at: Context, seq: int) -> bytes | None:
+    for file in at.lake.files(LEDGER):
+        low, high = file.low.get("seq"), file.high.get("seq")
+        if low is None or high is None or low <= seq <= high:
+            for batch in read_batches(file.uri, ["seq", "hash"]):
+                found = batch.filter(pc.equal(batch.column("seq"), seq))
+                if found.num_rows:
+                    return found.column("hash")[0].as_py()
+    return None
+
+
+def take_in(at: Context, target: Positions, *, verify: bool = True) -> int:
+    """Everything up to these positions; how many rows came. Each table goes on from where it is."""
+    before = {table.name: at.lake.positions(table) for table in BRONZE}
+    pieces: list[Slice] = []
+    for table in (LEDGER, MESSAGES):
+        pieces += slices(table, before[table.name].ledger, target.ledger)
+    pieces += slices(RECORDS, before[RECORDS.name].records, target.records)
+    new = max(0, target.ledger - before[LEDGER.name].ledger)
+    after = before[LEDGER.name].ledger
+    with at.log.step("bronze", after, target.ledger) as step, watched(at.spark, at.told, "bronze", new):
+        uris = {table.name: at.lake.uri(table) for table in BRONZE}
+        written = ingest(at.spark, pieces, at.source, uris, verify=verify) if pieces else {}
+        count, breaks = breaks_of(written.get(LEDGER.name, []))
+        at.quarantine(
+            [Finding(table=LEDGER.name, key=str(b.seq), reason=b.problem, seq=b.seq) for b in breaks]
+        )
+        step.quarantined = count
+        for table in BRONZE:
+            if before[table.name].covers(target):
+                continue
+            files = [file for file in written.get(table.name, []) if file.path]
+            at.lake.commit(table, files, target, about={"run": at.log.run_id})
+            step.rows_out += sum(file.rows for file in files)
+        step.rows_in = new
+    return step.rows_out

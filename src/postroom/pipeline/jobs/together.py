@@ -1,0 +1,44 @@
+"""Steps that do not need each other, at the same time: while one is planned, another is computed."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AT_ONCE = 6
+Begin = Callable[..., "Future[Any]"]
+
+
+@contextlib.contextmanager
+def together(spark: "SparkSession") -> Iterator[Begin]:
+    """A function that begins a step. When the block is left all have ended; the first that failed is told."""
+    begun: list[Future[Any]] = []
+    with ThreadPoolExecutor(AT_ONCE, "pipeline") as pool:
+
+        def begin(step: Callable[..., Any], *args: Any) -> "Future[Any]":
+            future = pool.submit(step, *args)
+            begun.append(future)
+            return future
+
+        try:
+            yield begin
+            for future in begun:
+                if future in wait(begun, return_when=FIRST_EXCEPTION).done:
+                    future.result()
+        except BaseException:
+            # Also when somebody presses Ctrl-C: nobody waits for work whose result is not wanted.
+            pool.shutdown(wait=False, cancel_futures=True)
+            _cancel(spark)
+            raise
+
+
+def _cancel(spark: "SparkSession") -> None:
+    with contextlib.suppress(Exception):
+        context = getattr(spark, "_sc", None)
+        if context is not None:
+            context.cancelAllJobs()
+        else:
+            spark.interruptAll()

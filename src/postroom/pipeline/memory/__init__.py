@@ -1,0 +1,1 @@
+"""Memory: the words of the past, in pieces that say where they come from."""

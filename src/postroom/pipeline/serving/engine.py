@@ -1,0 +1,132 @@
+"""The light engine: DuckDB over the lake's files, in this process, with neither Java nor a server.
+
+Each table is looked up once, when it is first asked for, and answers from that version until the engine closes.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from postroom.pipeline.failures import LakeMissing, QueryRefused, TableMissing
+from postroom.pipeline.lake.lake import Lake, files_of
+from postroom.pipeline.lake.remote import dataset
+from postroom.pipeline.lake.tables import ALL, BY_SHORT, MESSAGES, RECORDS
+
+MEMORY_MB = 512
+# Names people would look for, over bronze as it is kept.
+_VIEWS = {
+    "turns": (RECORDS, "SELECT * FROM records WHERE kind = 'turn'"),
+    "deliveries": (MESSAGES, "SELECT * FROM messages WHERE subscription IS NOT NULL"),
+}
+
+
+_NAMES = {*BY_SHORT, *_VIEWS}
+_WORD = re.compile(r"\w+")
+
+
+class Engine:
+    def __init__(self, lake: Lake, *, threads: int = 2, memory_mb: int = MEMORY_MB) -> None:
+        self._lake = lake
+        self._there = {table.short for table in ALL if lake.exists(table)}
+        if not self._there:
+            raise LakeMissing(lake=lake.location)
+        self._mounted: set[str] = set()
+        self._db = duckdb.connect(":memory:")
+        self._db.execute(f"SET threads = {int(threads)}; SET memory_limit = '{int(memory_mb)}MB'")
+        self._db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+        self._shut_in()
+
+    def _mount(self, name: str) -> None:
+        """A table as a view of the files it has now, when it is first asked for."""
+        if name in self._mounted:
+            return
+        self._mounted.add(name)
+        if name in _VIEWS:
+            table, sql = _VIEWS[name]
+            if table.short in self._there:
+                self._mount(table.short)
+                self._db.execute(f"CREATE VIEW {name} AS {sql}")
+            return
+        table = BY_SHORT[name]
+        found = self._lake.open(table) if name in self._there else None
+        if found is None:
+            return
+        uris = found.file_uris()
+        if not uris:
+            self._db.register(table.short, table.schema.empty_table())
+            return
+        if self._lake.folder is None:
+            # DuckDB would have to fetch an extension for that.
+            files = files_of(found, self._lake.uri(table), table)
+            self._db.register(table.short, dataset(table, files))
+            return
+        kinds = {"day": "DATE", "month": "VARCHAR"}
+        cut = ""
+        if table.cut:
+            cut = f", hive_partitioning = true, hive_types = {{'{table.cut}': {kinds[table.cut]}}}"
+        names = ", ".join(f'"{each}"' for each in table.schema.names)
+        files = ", ".join(_quoted(uri) for uri in uris)
+        rows = f"read_parquet([{files}], union_by_name = true{cut})"
+        try:
+            self._db.execute(f"CREATE VIEW {table.short} AS SELECT {names} FROM {rows}")  # noqa: S608 - ours
+        except duckdb.BinderException:
+            # A column was declared since, and no file has it yet.
+            self._db.register(f"{table.short}_declared", table.schema.empty_table())
+            whole = f"(SELECT * FROM {rows} UNION ALL BY NAME SELECT * FROM {table.short}_declared)"  # noqa: S608
+            self._db.execute(f"CREATE VIEW {table.short} AS SELECT {names} FROM {whole}")  # noqa: S608
+
+    def _shut_in(self) -> None:
+        """Queries see the lake and nothing else of this machine."""
+        if self._lake.folder is not None:
+            self._db.execute(f"SET allowed_directories = [{_quoted(self._lake.folder)}]")
+        self._db.execute("SET enable_external_access = false")
+        self._db.execute("SET lock_configuration = true")
+
+    def has(self, short: str) -> bool:
+        return short in self._there
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        return self.table(sql, parameters).to_pylist()
+
+    def table(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+        for name in set(_WORD.findall(sql.lower())) & _NAMES:
+            self._mount(name)
+        try:
+            found = self._db.sql(sql, params=list(parameters))
+            return pa.table({}) if found is None else found.to_arrow_table()
+        except duckdb.CatalogException as error:
+            missing = next((name for name in BY_SHORT if f"Table with name {name} " in str(error)), None)
+            if missing is not None and missing not in self._there:
+                raise TableMissing(lake=self._lake.location, table=missing) from error
+            raise QueryRefused(reason=_line(error)) from error
+        except duckdb.Error as error:
+            raise QueryRefused(reason=_line(error)) from error
+
+    def tables(self) -> list[str]:
+        return sorted(
+            [*self._there, *(name for name, (table, _) in _VIEWS.items() if table.short in self._there)]
+        )
+
+    def close(self) -> None:
+        self._db.close()
+
+
+@contextlib.contextmanager
+def engine(lake: Lake) -> Iterator[Engine]:
+    opened = Engine(lake)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:400]

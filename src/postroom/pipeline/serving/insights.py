@@ -1,0 +1,235 @@
+"""What gold says, as plain documents: for the API, the portal, the command line and the report alike.
+
+`since` and `until` are days, both included. Money and times leave here as plain numbers.
+"""
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from postroom.pipeline.serving.engine import Engine
+
+
+class Period(msgspec.Struct, frozen=True):
+    since: date
+    until: date
+
+    @property
+    def bounds(self) -> list[date]:
+        return [self.since, self.until]
+
+
+def period(engine: Engine, since: date | None = None, until: date | None = None, days: int = 30) -> Period:
+    """What was asked for, else the last days there are."""
+    newest = None
+    if engine.has("message_life"):
+        newest = engine.rows("SELECT max(day) AS day FROM message_life")[0]["day"]
+    end = until or newest or date.today()  # noqa: DTZ011 - only when there is nothing at all
+    return Period(since or end - timedelta(days=days - 1), end)
+
+
+def overview(engine: Engine, at: Period) -> dict[str, Any]:
+    """The numbers at the top of the page."""
+    lives = engine.rows(
+        """SELECT count(*) AS messages, count(DISTINCT correlation_id) AS conversations,
+                  count(*) FILTER (outcome = 'completed') AS completed, count(*) FILTER (outcome = 'dead') AS dead,
+                  count(*) FILTER (outcome = 'expired') AS expired, count(*) FILTER (outcome = 'open') AS open,
+                  sum(failures)::BIGINT AS failures, quantile_cont(wait_us, 0.5) AS wait_p50_us,
+                  quantile_cont(total_us, 0.5) AS total_p50_us, quantile_cont(total_us, 0.95) AS total_p95_us
+           FROM message_life WHERE day BETWEEN ? AND ?""",
+        at.bounds,
+    )[0]
+    spent = _rows(
+        engine,
+        "cost_day",
+        """SELECT sum(cost_usd) AS cost_usd, sum(turns)::BIGINT AS turns,
+                  sum(input_tokens + cache_read_tokens + cache_write_tokens + output_tokens)::BIGINT AS tokens
+           FROM cost_day WHERE day BETWEEN ? AND ?""",
+        at,
+    )
+    answers = _rows(
+        engine,
+        "channel_day",
+        """SELECT sum(conversations)::BIGINT AS people_wrote, sum(answered)::BIGINT AS answered
+           FROM channel_day WHERE day BETWEEN ? AND ?""",
+        at,
+    )
+    return plain(
+        {
+            "since": at.since,
+            "until": at.until,
+            **lives,
+            **(spent[0] if spent else {}),
+            **(answers[0] if answers else {}),
+        }
+    )
+
+
+def agents(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    return _rows(
+        engine,
+        "agent_day",
+        """SELECT tenant, agent, sum(messages)::BIGINT AS messages, sum(completed)::BIGINT AS completed,
+                  sum(dead)::BIGINT AS dead, sum(failures)::BIGINT AS failures, sum(turns)::BIGINT AS turns,
+                  sum(failed_turns)::BIGINT AS failed_turns, sum(tokens)::BIGINT AS tokens,
+                  sum(cost_usd) AS cost_usd, sum(wait_p50_us * messages) / sum(messages) AS wait_typical_us,
+                  sum(turn_p50_us * turns) / sum(turns) AS turn_typical_us, max(total_p95_us) AS worst_p95_us
+           FROM agent_day WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY messages DESC NULLS LAST, agent""",
+        at,
+    )
+
+
+def agent_days(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    return _rows(
+        engine,
+        "agent_day",
+        "SELECT * EXCLUDE (month) FROM agent_day WHERE day BETWEEN ? AND ? ORDER BY day, agent",
+        at,
+    )
+
+
+def queues(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    return _rows(
+        engine,
+        "queue_hour",
+        """SELECT tenant, scope, queue, sum(messages)::BIGINT AS messages, sum(completed)::BIGINT AS completed,
+                  sum(dead)::BIGINT AS dead, sum(expired)::BIGINT AS expired, sum(failures)::BIGINT AS failures,
+                  max(messages) AS busiest_hour, sum(wait_p50_us * messages) / sum(messages) AS wait_typical_us,
+                  max(wait_p95_us) AS worst_wait_p95_us
+           FROM queue_hour WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY messages DESC, queue""",
+        at,
+    )
+
+
+def hours(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    """Messages by weekday (1 is Monday) and hour."""
+    return _rows(
+        engine,
+        "queue_hour",
+        """SELECT isodow(hour) AS weekday, hour(hour) AS hour, sum(messages)::BIGINT AS messages
+           FROM queue_hour WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY ALL""",
+        at,
+    )
+
+
+def days(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    return _rows(
+        engine,
+        "queue_hour",
+        """SELECT day, sum(messages)::BIGINT AS messages, sum(completed)::BIGINT AS completed,
+                  sum(dead + expired)::BIGINT AS failed, sum(failures)::BIGINT AS failures
+           FROM queue_hour WHERE day BETWEEN ? AND ? GROUP BY day ORDER BY day""",
+        at,
+    )
+
+
+def channels(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    return _rows(
+        engine,
+        "channel_day",
+        """SELECT tenant, channel, sum(conversations)::BIGINT AS conversations, sum(mails)::BIGINT AS mails,
+                  sum(replies)::BIGINT AS replies, sum(answered)::BIGINT AS answered,
+                  sum(answer_p50_us * conversations) / sum(conversations) AS answer_typical_us,
+                  max(answer_p95_us) AS worst_answer_p95_us
+           FROM channel_day WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY conversations DESC, channel""",
+        at,
+    )
+
+
+def channel_days(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    return _rows(
+        engine,
+        "channel_day",
+        "SELECT * EXCLUDE (month) FROM channel_day WHERE day BETWEEN ? AND ? ORDER BY day, channel",
+        at,
+    )
+
+
+def costs(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    return _rows(
+        engine,
+        "cost_day",
+        """SELECT day, agent, provider, model, turns, input_tokens, cache_read_tokens, cache_write_tokens,
+                  output_tokens, cost_usd, unpriced
+           FROM cost_day WHERE day BETWEEN ? AND ? ORDER BY day, agent, model""",
+        at,
+    )
+
+
+def failures(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    return _rows(
+        engine,
+        "failure_causes",
+        """SELECT error_class, scope, queue, agent, sum(messages)::BIGINT AS messages,
+                  sum(failures)::BIGINT AS failures, sum(dead)::BIGINT AS dead,
+                  sum(recovered)::BIGINT AS recovered, max_by(example_id, day) AS example_id,
+                  max_by(example_reason, day) AS example_reason
+           FROM failure_causes WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY failures DESC, error_class, queue""",
+        at,
+    )
+
+
+def handoffs(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    return _rows(
+        engine,
+        "handoff_graph",
+        """SELECT from_agent, to_agent, sum(handoffs)::BIGINT AS handoffs, sum(completed)::BIGINT AS completed,
+                  sum(failed)::BIGINT AS failed,
+                  sum(latency_p50_us * handoffs) / sum(handoffs) AS latency_typical_us
+           FROM handoff_graph WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY handoffs DESC, from_agent, to_agent""",
+        at,
+    )
+
+
+def sla(engine: Engine, at: Period) -> list[dict[str, Any]]:
+    return _rows(
+        engine,
+        "sla",
+        """SELECT scope, queue, sum(ended)::BIGINT AS ended, sum(within_1m)::BIGINT AS within_1m,
+                  sum(within_5m)::BIGINT AS within_5m, sum(within_1h)::BIGINT AS within_1h,
+                  sum(failed)::BIGINT AS failed, max(total_p99_us) AS worst_p99_us
+           FROM sla WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY ended DESC, queue""",
+        at,
+    )
+
+
+def runs(engine: Engine, limit: int = 50) -> list[dict[str, Any]]:
+    return [
+        plain(row) for row in engine.rows("SELECT * FROM steps ORDER BY started_at DESC LIMIT ?", [limit])
+    ]
+
+
+def quarantine(engine: Engine, limit: int = 100) -> list[dict[str, Any]]:
+    if not engine.has("quarantine"):
+        return []
+    return [
+        plain(row)
+        for row in engine.rows("SELECT * FROM quarantine ORDER BY found_at DESC, seq LIMIT ?", [limit])
+    ]
+
+
+def _rows(engine: Engine, table: str, sql: str, at: Period) -> list[dict[str, Any]]:
+    return [plain(row) for row in engine.rows(sql, at.bounds)] if engine.has(table) else []
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    """As JSON can hold it."""
+    return {name: _value(value) for name, value in row.items()}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return (
+            int(value)
+            if value == value.to_integral_value() and value.as_tuple().exponent == 0
+            else float(value)
+        )
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return value

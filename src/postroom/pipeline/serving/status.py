@@ -1,0 +1,59 @@
+"""How the lake stands beside the store: what it has, what it lacks, and what its last run did."""
+
+from typing import Any
+
+import msgspec
+
+from postroom.pipeline.jobs.lock import holder
+from postroom.pipeline.jobs.progress import progress_of
+from postroom.pipeline.lake.lake import Lake, files_of, positions_of
+from postroom.pipeline.lake.tables import ALL, LEDGER, QUARANTINE, RUNS
+from postroom.pipeline.lake.upsert import read_batches
+from postroom.pipeline.serving.insights import plain
+from postroom.pipeline.sources.sqlite import SqliteSource
+
+
+def status(lake: Lake, source: SqliteSource | None) -> dict[str, Any]:
+    tables = []
+    for table in ALL:
+        found = lake.open(table)
+        if found is None:
+            continue
+        files, positions = files_of(found, lake.uri(table), table), positions_of(found)
+        tables.append(
+            {
+                "table": table.name,
+                "version": found.version(),
+                "rows": sum(file.rows for file in files),
+                "files": len(files),
+                "bytes": sum(file.size for file in files),
+                "position": positions.ledger or positions.records,
+            }
+        )
+    snapshot = source.snapshot() if source is not None else None
+    taken = lake.positions(LEDGER).ledger
+    running = holder(lake)
+    return {
+        "lake": lake.location,
+        "position": taken,
+        "head": snapshot.head if snapshot else None,
+        "behind": snapshot.head - taken if snapshot else None,
+        "quarantined": sum(file.rows for file in lake.files(QUARANTINE)),
+        "running": _running(lake, running) if running else None,
+        "last_run": last_run(lake),
+        "tables": tables,
+    }
+
+
+def _running(lake: Lake, who: tuple[int, str]) -> dict[str, Any]:
+    told = progress_of(lake, who[0])
+    step = {**msgspec.structs.asdict(told), "left": told.left} if told is not None else None
+    return {"pid": who[0], "since": who[1], "progress": step}
+
+
+def last_run(lake: Lake) -> list[dict[str, Any]]:
+    files = sorted(lake.files(RUNS), key=lambda file: str(file.high.get("started_at")))
+    if not files:
+        return []
+    rows = [row for batch in read_batches(files[-1].uri) for row in batch.to_pylist()]
+    return [plain(row) for row in rows]

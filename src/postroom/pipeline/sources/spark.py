@@ -1,0 +1,225 @@
+"""`postroom` as a Spark data source: read a store, follow its ledger, publish a frame.
+
+Register it once in a session: `register(spark)`. Then `spark.read.format("postroom").load("room.db")`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+    WriterCommitMessage,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from postroom.errors import InvalidField
+from postroom.pipeline.bronze.ingest import CLEAN
+from postroom.pipeline.lake.tables import LEDGER, MESSAGES, RECORDS, Table
+from postroom.pipeline.sources.publish import Letter, letters, publish
+from postroom.pipeline.sources.sqlite import SqliteSource, open_source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVENTS_PER_TASK = 250_000
+_TABLES = {"ledger": LEDGER, "records": RECORDS, "messages": MESSAGES}
+_NUMBER = {"ledger": "seq", "records": "id", "messages": "seq"}
+
+
+def register(spark: "SparkSession") -> None:
+    spark.dataSource.register(PostroomSource)
+
+
+class Range(InputPartition):
+    def __init__(self, after: int, up_to: int) -> None:
+        super().__init__((after, up_to))
+        self.after = after
+        self.up_to = up_to
+
+
+class PostroomSource(DataSource):
+    """Options: `path` (the store), `table` (ledger, records, messages), `rowsPerTask`, `from`, `maxRows`.
+
+    For writing: `path`, `queue`, and the names of columns: `key` (idempotency), `body`; every other column
+    that bears the name of a message's field is taken as that.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "postroom"
+
+    def _table(self) -> str:
+        name = self.options.get("table", "ledger")
+        if name not in _TABLES:
+            raise InvalidField("table", f"is {name!r}, must be one of {', '.join(_TABLES)}")
+        return name
+
+    def schema(self) -> StructType:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(_TABLES[self._table()].schema)
+
+    def reader(self, schema: StructType) -> "RangeReader":
+        return RangeReader(self._source(), self._table(), self._rows(), schema.names)
+
+    def streamReader(self, schema: StructType) -> "LedgerStream":  # noqa: N802 - Spark's name
+        if self._table() != "ledger":
+            raise InvalidField("table", "only the ledger can be followed")
+        start = int(self.options.get("from", "0"))
+        most = self.options.get("maxRows")
+        return LedgerStream(self._source(), self._rows(), start, int(most) if most else None)
+
+    def writer(self, schema: StructType, overwrite: bool) -> "Publisher":
+        if overwrite:
+            raise InvalidField("mode", "must be append: a queue is never overwritten")
+        return Publisher(dict(self.options))
+
+    def _source(self) -> SqliteSource:
+        path = self.options.get("path")
+        if not path:
+            raise InvalidField("path", "is needed: the store to read")
+        return open_source(path)
+
+    def _rows(self) -> int:
+        return max(1, int(self.options.get("rowsPerTask", str(EVENTS_PER_TASK))))
+
+
+def _pieces(after: int, up_to: int, size: int) -> list[Range]:
+    return [Range(low, min(low + size, up_to)) for low in range(after, up_to, size)]
+
+
+def _read(source: SqliteSource, table: str, part: Range) -> Iterator[pa.RecordBatch]:
+    declared: Table = _TABLES[table]
+    raw = {"ledger": source.ledger, "records": source.records, "messages": source.rows}[table]
+    for batch in raw(part.after, part.up_to):
+        if batch.num_rows:
+            clean = CLEAN[declared.name](batch).select(declared.schema.names).cast(declared.schema)
+            yield from clean.to_batches()
+
+
+class RangeReader(DataSourceReader):
+    """One task for each range of numbers. Comparisons of the number narrow what is read."""
+
+    def __init__(self, source: SqliteSource, table: str, rows: int, names: Sequence[str]) -> None:
+        self._source = source
+        self._table = table
+        self._rows = rows
+        self._after = 0
+        self._up_to: int | None = None
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        for each in filters:
+            if not self._narrow(each):
+                yield each
+
+    def _narrow(self, given: Filter) -> bool:
+        if getattr(given, "attribute", None) != (_NUMBER[self._table],):
+            return False
+        value: Any = getattr(given, "value", None)
+        if not isinstance(value, int):
+            return False
+        if isinstance(given, GreaterThan | GreaterThanOrEqual | EqualTo):
+            self._after = max(self._after, value if isinstance(given, GreaterThan) else value - 1)
+        if isinstance(given, LessThan | LessThanOrEqual | EqualTo):
+            last = value - 1 if isinstance(given, LessThan) else value
+            self._up_to = last if self._up_to is None else min(self._up_to, last)
+        return isinstance(given, GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual | EqualTo)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        snapshot = self._source.snapshot()
+        last = {"ledger": snapshot.head, "records": snapshot.records, "messages": snapshot.messages}[
+            self._table
+        ]
+        if self._up_to is not None:
+            last = min(last, self._up_to)
+        return _pieces(self._after, last, self._rows) or [Range(0, 0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Range)
+        yield from _read(self._source, self._table, partition)
+
+
+class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The ledger by its numbers, which have no gaps: nothing is missed and nothing comes twice."""
+
+    def __init__(self, source: SqliteSource, rows: int, start: int, most: int | None) -> None:
+        self._source = source
+        self._rows = rows
+        self._start = start
+        self._most = most
+        self._end: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        return {"seq": self._start}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        self._end = self._source.snapshot().head
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        return ReadMaxRows(self._most) if self._most else ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        head = self._source.snapshot().head if self._end is None else self._end
+        if isinstance(limit, ReadMaxRows):
+            head = min(head, start["seq"] + limit.max_rows)
+        return {"seq": max(head, start["seq"])}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return _pieces(start["seq"], end["seq"], self._rows)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Range)
+        yield from _read(self._source, "ledger", partition)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Spark keeps the position; it lags by a batch and must not decide what is pruned."""
+
+
+class Gathered(WriterCommitMessage):
+    """What one task wants published; only tasks that ended well hand theirs over."""
+
+    def __init__(self, letters: bytes) -> None:
+        self.letters = letters
+
+
+class Publisher(DataSourceArrowWriter):
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+        for name in ("path", "queue"):
+            if not options.get(name):
+                raise InvalidField(name, "is needed to publish")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Gathered:
+        found: list[Letter] = []
+        for batch in iterator:
+            found += letters(batch, key=self._options.get("key"), body=self._options.get("body"))
+        return Gathered(msgspec.msgpack.encode(found))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All tasks are done: publish in one place. A repeated commit finds the keys and adds nothing."""
+        every: list[Letter] = []
+        for message in messages:
+            if isinstance(message, Gathered):
+                every += msgspec.msgpack.decode(message.letters, type=list[Letter])
+        publish(self._options["path"], self._options["queue"], every)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing was published yet."""

@@ -1,0 +1,296 @@
+"""Ranges of a SQLite store as Arrow batches, read beside the process that owns the file.
+
+Only `mode=ro` connections are made, through a SQLite of our own bringing. Columns are named one by one, so
+that a newer store with more of them is read as well.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import adbc_driver_sqlite.dbapi as adbc
+import apsw
+import msgspec
+import pyarrow as pa
+
+from postroom.errors import StoreCorrupt, StoreError
+from postroom.kernel.ledger import GENESIS
+from postroom.pipeline.failures import SourceUnknown
+from postroom.stores.sqlite.migrate import APPLICATION_ID
+
+BATCH_ROWS = 65_536
+BUSY_MS = 10_000
+PREFIX = "sqlite:///"
+
+ENDING = (
+    "message.completed",
+    "message.dead_lettered",
+    "message.expired",
+    "message.cancelled",
+    "message.discarded",
+    "message.published",
+)
+
+# Each begins with a typed row that is cut off again: the driver guesses types from what comes first.
+_LEDGER = """
+SELECT 0 AS seq, 0 AS time, '' AS type, '' AS tenant, '' AS scope, '' AS queue, '' AS message_id,
+    '' AS correlation_id, '' AS causation_id, '' AS actor, '' AS data, x'' AS hash
+UNION ALL
+SELECT seq, time, type, tenant, scope, queue, message_id, correlation_id, causation_id, actor, data, hash
+FROM ledger WHERE seq > ? AND seq <= ?
+"""
+# What repeats comes as one text: handing over each value costs more than putting them together.
+_PACKED = """
+SELECT 0 AS seq, 0 AS time, '' AS repeated, '' AS message_id, '' AS correlation_id, '' AS causation_id,
+    '' AS data, x'' AS hash
+UNION ALL
+SELECT seq, time, json_array(type, tenant, scope, queue, actor), message_id, correlation_id, causation_id,
+    data, hash
+FROM ledger WHERE seq > ? AND seq <= ?
+"""
+
+_RECORDS = """
+SELECT 0 AS id, '' AS tenant, '' AS kind, '' AS key, '' AS data, '' AS correlation_id, '' AS message_id,
+    0 AS created_at
+UNION ALL
+SELECT id, tenant, kind, key, data, correlation_id, message_id, created_at
+FROM records WHERE id > ? AND id <= ?
+"""
+
+_ENDED_FIRST = """
+SELECT 0 AS seq, '' AS id, '' AS tenant, '' AS scope, '' AS queue, '' AS origin_queue, '' AS subscription,
+    '' AS state, '' AS message_type, '' AS content_type, x'' AS body, '' AS labels, '' AS metadata,
+    '' AS files, '' AS priority_tier, 0 AS priority_score, 0 AS created_at, 0 AS updated_at,
+    0 AS finished_at, 0 AS expires_at, '' AS correlation_id, '' AS causation_id, '' AS parent_id, 0 AS hop,
+    '' AS idempotency_key, 0 AS attempts, 0 AS claims, '' AS failure_reason, '' AS failure_kind,
+    x'' AS result, '' AS source_type, '' AS source_id, '' AS channel, '' AS sender, '' AS sender_id,
+    '' AS agent, '' AS from_agent, 0 AS ended_seq
+"""
+# A row is taken with the event that ended it: the last thing that happened to it has the row's own time.
+_ENDED = """
+SELECT m.seq, m.id, m.tenant,
+    CASE instr(s.slug, '#') WHEN 0 THEN s.slug ELSE substr(s.slug, 1, instr(s.slug, '#') - 1) END,
+    q.slug, o.slug,
+    coalesce(sub.name, CASE WHEN m.subscription_id IS NOT NULL THEN '#' || m.subscription_id END),
+    m.state, m.message_type, c.content_type, c.body, c.labels, c.metadata, c.files, m.priority_tier,
+    m.priority_score, m.created_at, m.updated_at, m.finished_at, m.expires_at, m.correlation_id,
+    m.causation_id, m.parent_id, m.hop, m.idempotency_key, m.attempts, m.claims, m.failure_reason,
+    m.failure_kind, m.result, c.source_type, c.source_id, c.channel, c.sender, c.sender_id, c.agent,
+    c.from_agent, l.seq
+FROM ledger l CROSS JOIN {rows} m ON m.id = l.message_id {contents}
+CROSS JOIN queues q ON q.id = m.queue_id CROSS JOIN scopes s ON s.id = m.scope_id
+LEFT JOIN queues o ON o.id = m.origin_queue_id
+LEFT JOIN subscriptions sub ON sub.id = m.subscription_id
+WHERE l.seq > ? AND l.seq <= ? AND l.type IN ({ending}) AND m.updated_at = l.time
+    AND m.state IN ('completed', 'dead', 'expired', 'cancelled')
+    AND m.state = json_extract(l.data, '$.state')
+"""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """How far the store had come at one moment."""
+
+    head: int
+    head_hash: bytes
+    anchor: int
+    records: int
+    messages: int
+
+
+class SqliteSource(msgspec.Struct, frozen=True):
+    """The file, by its path, so that it can be sent to executors."""
+
+    path: str
+
+    def snapshot(self) -> Snapshot:
+        with self._look() as db:
+            db.execute("BEGIN")  # one view of all of it
+            head, hash_, messages = _one(db, "SELECT seq, hash, message_seq FROM chain WHERE name = 'head'")
+            (anchor,) = _one(db, "SELECT seq FROM chain WHERE name = 'anchor'")
+            (last,) = _one(db, "SELECT max(id) FROM records")
+        return Snapshot(head, hash_, anchor, last or 0, messages)
+
+    def hash_of(self, seq: int) -> bytes | None:
+        """The hash of an event, or of the anchor; None when the ledger no longer has it."""
+        if not seq:
+            return GENESIS
+        with self._look() as db:
+            found = db.execute("SELECT hash FROM ledger WHERE seq = ?", (seq,)).fetchone()
+            if found is None:
+                found = db.execute(
+                    "SELECT hash FROM chain WHERE name = 'anchor' AND seq = ?", (seq,)
+                ).fetchone()
+        return found[0] if found else None
+
+    def seq_before(self, time: int) -> int:
+        """The number of the last event before a moment. Times only rise, so it is found by halving."""
+        with self._look() as db:
+            low, high = _one(db, "SELECT coalesce(min(seq), 1), coalesce(max(seq), 0) + 1 FROM ledger")
+            while low < high:
+                middle = (low + high) // 2
+                found = db.execute("SELECT time FROM ledger WHERE seq >= ? LIMIT 1", (middle,)).fetchone()
+                if found is not None and found[0] < time:
+                    low = middle + 1
+                else:
+                    high = middle
+        return low - 1
+
+    def record_before(self, time: int) -> int:
+        with self._look() as db:
+            (found,) = _one(db, "SELECT coalesce(max(id), 0) FROM records WHERE created_at < ?", time)
+        return found
+
+    def conversation_of(self, wanted: str) -> str | None:
+        """The conversation that has this id, or a message with it."""
+        with self._look() as db:
+            for table in ("messages", "archive"):
+                found = db.execute(
+                    f"SELECT coalesce(correlation_id, id) FROM {table} WHERE id = ?",  # noqa: S608 - our own tables
+                    (wanted,),
+                ).fetchone()
+                if found:
+                    return found[0]
+        return None
+
+    def conversation(self, talk: str) -> list[dict[str, Any]]:
+        """All messages of a conversation that the store still has."""
+        rows = []
+        with self._look() as db:
+            for table in ("messages", "archive"):
+                for clause in ("m.correlation_id = ? AND m.correlation_id <> m.id", "m.id = ?"):
+                    rows += _dicts(
+                        db, _BRIEF.format(table=table, clause=clause, **_PARTS[table]), (talk, 10_000)
+                    )
+        return list({row["id"]: row for row in rows}.values())
+
+    def search(self, words: Sequence[str], limit: int) -> list[dict[str, Any]]:
+        """Messages of the store with all these words, the newest of each table first."""
+        rows = []
+        with self._look() as db:
+            for table in ("messages", "archive"):
+                parts = _PARTS[table]
+                clause = (
+                    " AND ".join(f"CAST({parts['c']}.body AS TEXT) LIKE ? ESCAPE '!'" for _ in words) or "1"
+                )
+                sql = _BRIEF.format(table=table, clause=clause, **parts).replace(
+                    "LIMIT", "ORDER BY m.seq DESC LIMIT"
+                )
+                likes = [f"%{_escaped(word)}%" for word in words]
+                rows += _dicts(db, sql, (*likes, limit))
+        return rows
+
+    def ledger(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
+        """Events of a range, in order."""
+        return self._batches(_LEDGER, (after, up_to))
+
+    def packed(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
+        """The same with the columns that repeat as one, a JSON list of type, tenant, scope, queue, actor."""
+        return self._batches(_PACKED, (after, up_to))
+
+    def records(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
+        return self._batches(_RECORDS, (after, up_to))
+
+    def ended(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
+        """Messages that an event of this range ended, as they are."""
+        ending = ", ".join(f"'{kind}'" for kind in ENDING)
+        live = _ENDED.format(
+            rows="messages", contents="CROSS JOIN contents c ON c.seq = m.seq", ending=ending
+        )
+        kept = _ENDED.format(rows="archive", contents="", ending=ending).replace("c.", "m.")
+        sql = f"{_ENDED_FIRST} UNION ALL {live} UNION ALL {kept}"
+        return self._batches(sql, (after, up_to, after, up_to))
+
+    def rows(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
+        """All messages of a range, whatever their state, in the shape of those that have ended."""
+        place = "FROM ledger l CROSS JOIN {rows} m ON m.id = l.message_id {contents}"
+        every = (
+            _ENDED[: _ENDED.index("WHERE")].replace(place, "FROM {rows} m {contents}").replace("l.seq", "0")
+        )
+        clause = "WHERE m.seq > ? AND m.seq <= ?"
+        live = every.format(rows="messages", contents="CROSS JOIN contents c ON c.seq = m.seq") + clause
+        kept = (every.format(rows="archive", contents="") + clause).replace("c.", "m.")
+        sql = f"{_ENDED_FIRST} UNION ALL {live} UNION ALL {kept}"
+        return self._batches(sql, (after, up_to, after, up_to))
+
+    def _batches(self, sql: str, bindings: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+        try:
+            with adbc.connect(self._address()) as db, db.cursor() as cursor:
+                # Beside other readers a moment may have to be waited for, as when the log is looked through.
+                cursor.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+                cursor.fetchall()
+                options = {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}
+                cursor.adbc_statement.set_options(**options)
+                cursor.execute(sql, bindings)
+                first = True
+                for batch in cursor.fetch_record_batch():
+                    yield batch.slice(1) if first else batch
+                    first = False
+        except adbc.Error as error:
+            raise StoreCorrupt(path=self.path, problem=" ".join(str(error).split())) from error
+
+    def _address(self) -> str:
+        return f"file:{quote(self.path)}?mode=ro"
+
+    @contextlib.contextmanager
+    def _look(self) -> Iterator[apsw.Connection]:
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        try:
+            db = apsw.Connection(self._address(), flags=flags)
+            try:
+                db.set_busy_timeout(BUSY_MS)
+                if db.pragma("application_id") != APPLICATION_ID:
+                    raise StoreCorrupt(path=self.path, problem="it is no store of Postroom")
+                yield db
+            finally:
+                db.close()
+        except apsw.Error as error:
+            raise StoreCorrupt(path=self.path, problem=str(error)) from error
+
+
+_BRIEF = """
+SELECT m.id, s.slug AS scope, q.slug AS queue, m.state, m.message_type, m.correlation_id, m.causation_id,
+    m.parent_id, m.hop, m.created_at, m.finished_at, m.failure_kind, m.failure_reason, {c}.channel,
+    {c}.sender, {c}.sender_id, {c}.agent, {c}.from_agent, CAST({c}.body AS TEXT) AS body
+FROM {table} m {join} JOIN queues q ON q.id = m.queue_id JOIN scopes s ON s.id = m.scope_id
+WHERE {clause} LIMIT ?
+"""
+_PARTS = {
+    "messages": {"c": "c", "join": "JOIN contents c ON c.seq = m.seq"},
+    "archive": {"c": "m", "join": ""},
+}
+
+
+def _escaped(word: str) -> str:
+    """As it stands in JSON, with what LIKE would read as more than itself marked."""
+    text = msgspec.json.encode(word).decode()[1:-1]
+    return re.sub(r"([!%_])", r"!\1", text)
+
+
+def _dicts(db: apsw.Connection, sql: str, bindings: tuple[Any, ...]) -> list[dict[str, Any]]:
+    cursor = db.execute(sql, bindings)
+    rows = cursor.fetchall()
+    return [dict(zip(_BRIEF_NAMES, row, strict=True)) for row in rows]
+
+
+_BRIEF_NAMES = (
+    "id", "scope", "queue", "state", "message_type", "correlation_id", "causation_id", "parent_id", "hop",
+    "created_at", "finished_at", "failure_kind", "failure_reason", "channel", "sender", "sender_id", "agent",
+    "from_agent", "body",
+)  # fmt: skip
+
+
+def _one(db: apsw.Connection, sql: str, *bindings: int) -> tuple[Any, ...]:
+    found = db.execute(sql, bindings).fetchone()
+    if found is None:
+        raise StoreError
+    return found
+
+
+def open_source(url: str) -> SqliteSource:
+    """The source behind a store's address. Servers join here when their stores do."""
+    path = url.removeprefix(PREFIX) if url.startswith(PREFIX) else url
+    if not path or "://" in path:
+        raise SourceUnknown(url=url)
+    return SqliteSource(path)

@@ -1,0 +1,169 @@
+"""`postroom agent`: who works here."""
+
+from typing import Annotated, Any
+
+from postroom.terminal.cli import questions
+from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.connection import OfficeClient
+from postroom.terminal.cli.consent import Yes, confirm
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.failures import Taken
+from postroom.terminal.cli.office import ask, part
+from postroom.terminal.cli.options import argument, option
+from postroom.terminal.cli.output import Column, facts, table
+
+app = group("agent", "Agents: who works here, with what, and where.")
+
+AgentId = Annotated[str, argument("AGENT", "The agent's id.")]
+PROVIDERS = ("anthropic", "openai", "opencode", "anthropic_api", "openai_api", "script")
+Provider = Annotated[
+    str | None, option("NAME", "anthropic, openai, opencode, custom:…, script.", "--provider")
+]
+Model = Annotated[str | None, option("NAME", "The model; short names are known.", "--model")]
+
+
+async def _one(office: OfficeClient, agent: str) -> dict[str, Any]:
+    found = await office.get("/api/agents")
+    if agent.lower() not in found:
+        await office.get(
+            f"/api/agents/{part(agent)}/system-prompt"
+        )  # says in its own words that there is none
+    return found[agent.lower()]
+
+
+@command(
+    app,
+    "list",
+    store=False,
+    aliases=["ls"],
+    examples=["postroom agent list", "postroom agent list --json"],
+)
+def list_agents(at: Entrance) -> None:
+    """List all agents."""
+    found = ask(lambda office: office.get("/api/agents"))
+    rows = [
+        (key, one["name"], one["provider"], one["model"], one["working_directory"])
+        for key, one in found.items()
+    ]
+    at.out.show(found, table(["id", "name", "provider", "model", Column("folder", free=True)], rows))
+
+
+@command(app, "show", store=False, examples=["postroom agent show coder"])
+def show(at: Entrance, agent: AgentId) -> None:
+    """Show one agent."""
+    found = ask(lambda office: _one(office, agent))
+    at.out.show(found, facts(found.items()))
+
+
+@command(
+    app,
+    "add",
+    store=False,
+    examples=["postroom agent add coder --name Coder --provider anthropic --model sonnet"],
+)
+def add(
+    at: Entrance,
+    agent: Annotated[str | None, argument("AGENT", "Its id; without it, you are asked.")] = None,
+    name: Annotated[str | None, option("TEXT", "As people call it. Default its id.", "--name")] = None,
+    provider: Provider = None,
+    model: Model = None,
+    prompt: Annotated[
+        str | None, option("TEXT", "What it is told; goes into its AGENTS.md.", "--prompt")
+    ] = None,
+    folder: Annotated[str | None, option("PATH", "Where it works.", "--folder")] = None,
+) -> None:
+    """Add an agent, with a folder of its own."""
+    known = ask(lambda office: office.get("/api/agents"))
+    first = next(iter(known.values()), {})
+    if agent is None:
+        agent = questions.text("Its id, as people will write it after the @")
+        name = name or questions.text("Its name", agent)
+        provider = provider or questions.text("Provider", first.get("provider") or "anthropic", PROVIDERS)
+        model = model or questions.text("Model", "default")
+        prompt = prompt or questions.text("What it is told (empty: nothing special)", "") or None
+    if agent.lower() in known:
+        raise Taken(what="an agent", name=agent, fix="postroom agent provider")
+    body: dict[str, Any] = {
+        "name": name or agent,
+        "provider": provider or first.get("provider") or "script",
+        "model": model or (first.get("model") if not provider else "") or "default",
+    }
+    if prompt is not None:
+        body["system_prompt"] = prompt
+    if folder is not None:
+        body["working_directory"] = folder
+    made = ask(lambda office: office.put(f"/api/agents/{part(agent)}", body))["agent"]
+    at.out.show(made, f"@{agent} works in {made['working_directory']}.")
+
+
+@command(app, "remove", store=False, aliases=["rm"], examples=["postroom agent remove coder --yes"])
+def remove(at: Entrance, agent: AgentId, yes: Yes = False) -> None:
+    """Remove an agent. Its folder goes into a backup."""
+    if not yes:
+        ask(lambda office: _one(office, agent))
+        confirm(f"Remove @{agent}? Its folder and settings go into a backup.")
+    done = ask(lambda office: office.delete(f"/api/agents/{part(agent)}"))
+    at.out.show(done, f"@{agent} is removed. To bring it back: postroom agent restore {done['backup']}")
+
+
+@command(app, "backups", store=False, examples=["postroom agent backups"])
+def backups(at: Entrance) -> None:
+    """List agents that were removed, and can come back."""
+    found = ask(lambda office: office.get("/api/agent-backups"))
+    rows = [
+        (one["name"], one["agent"], ", ".join(one["teams"]), "yes" if one["has_workspace"] else "no")
+        for one in found
+    ]
+    columns = ["backup", "agent", "teams", "with folder"]
+    at.out.show(found, table(columns, rows) if rows else "No agent was removed.")
+
+
+@command(
+    app,
+    "restore",
+    store=False,
+    examples=["postroom agent restore coder", "postroom agent restore coder.20261116T091500Z"],
+)
+def restore(
+    at: Entrance,
+    name: Annotated[str, argument("NAME", "A backup, or the agent's id: then its newest.")],
+) -> None:
+    """Bring back an agent that was removed, with its folder and teams. The backup stays."""
+    made = ask(lambda office: office.post(f"/api/agent-backups/{part(name)}/restore"))["agent"]
+    at.out.show(made, f"{made['name']} is back and works in {made['working_directory']}.")
+
+
+@command(app, "reset", store=False, examples=["postroom agent reset coder reviewer"])
+def reset(at: Entrance, agents: Annotated[list[str], argument("AGENT…", "Their ids.")]) -> None:
+    """Begin new sessions: what was said before is forgotten."""
+
+    async def question(office: OfficeClient) -> None:
+        for agent in agents:
+            await _one(office, agent)
+        for agent in agents:
+            await office.post(f"/api/agents/{part(agent)}/reset")
+
+    ask(question)
+    at.out.show({"reset": agents}, *(f"Reset @{agent}." for agent in agents))
+
+
+@command(app, "provider", store=False, examples=["postroom agent provider coder openai --model gpt-5.2"])
+def provider(
+    at: Entrance,
+    agent: AgentId,
+    name: Annotated[str | None, argument("PROVIDER", "The new one; without it, show.")] = None,
+    model: Model = None,
+) -> None:
+    """Show or change what an agent works with."""
+
+    async def question(office: OfficeClient) -> dict[str, Any]:
+        found = await _one(office, agent)
+        if name or model:
+            body = {"name": found["name"], "provider": name or found["provider"], "model": model or "default"}
+            if not model and not name:
+                body["model"] = found["model"]
+            return (await office.put(f"/api/agents/{part(agent)}", body))["agent"]
+        return found
+
+    found = ask(question)
+    at.out.show(found, f"@{agent}: {found['provider']} {found['model']}")

@@ -1,0 +1,301 @@
+"""`postroom channel`: the clients of messaging platforms, their tokens, and whether they run."""
+
+import os
+import re
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from postroom.daemon.home import Home
+from postroom.settings import durable
+from postroom.settings.secrets import is_handle, reveal
+from postroom.terminal.cli import questions
+from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.connection import Answered, OfficeClient
+from postroom.terminal.cli.consent import Yes, confirm
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.office import ask, part
+from postroom.terminal.cli.options import argument, flag, option
+from postroom.terminal.cli.output import Output, table
+
+app = group("channel", "Channels: the clients of messaging platforms.")
+also = group("channels", "The same as channel.")
+
+SECRETS = "secrets"
+SESSION = "whatsapp-session"
+
+
+@dataclass(frozen=True)
+class Platform:
+    name: str
+    token: re.Pattern[str] | None = None
+    looks: str = ""
+    where: str = ""
+
+
+PLATFORMS = {
+    "telegram": Platform(
+        "Telegram",
+        re.compile(r"\d{5,}:[A-Za-z0-9_-]{30,}"),
+        "digits, a colon and 35 signs, like 110201543:AAHdqTcvCH1v…",
+        "Write to @BotFather in Telegram: /newbot, and copy the token it gives you.",
+    ),
+    "discord": Platform(
+        "Discord",
+        re.compile(r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{20,}"),
+        "three parts with dots between them, like MTk4NjIy….Cl2FMQ.ZnCjm1X…",
+        "On discord.com/developers: New Application, Bot, Reset Token; switch on Message Content Intent.",
+    ),
+    "whatsapp": Platform("WhatsApp", where="No token: at its first start it shows a code to scan."),
+}
+
+Channel = Annotated[str, argument("CHANNEL", f"{', '.join(PLATFORMS)} …")]
+
+
+def _known(channel: str) -> str:
+    if channel.lower() not in PLATFORMS:
+        raise Unclear(f"{channel} is no channel; there are {', '.join(PLATFORMS)}")
+    return channel.lower()
+
+
+def _both(name: str, *examples: str) -> Any:
+    """Registers under `channel` and, for hands that know it from elsewhere, under `channels`."""
+
+    def decorate(function: Any) -> Any:
+        command(also, name, store=False, examples=examples)(function)
+        return command(app, name, store=False, examples=examples)(function)
+
+    return decorate
+
+
+@_both("list", "postroom channel list")
+def list_channels(at: Entrance) -> None:
+    """List the channels, whether they are set up, and whether they run."""
+
+    async def question(office: OfficeClient) -> tuple[Any, Any]:
+        return await office.get("/api/settings"), (await office.get("/api/status"))["channels"]
+
+    settings, status = ask(question)
+    found: dict[str, dict[str, Any]] = {}
+    own = settings.get("channels") or {}
+    for name in dict.fromkeys([*PLATFORMS, *status]):
+        needs = name in PLATFORMS and PLATFORMS[name].token is not None
+        found[name] = {
+            "enabled": name in (own.get("enabled") or ()),
+            "token": bool((own.get(name) or {}).get("bot_token")) if needs else None,
+            "running": bool(status.get(name, {}).get("running")),
+        }
+    rows = [
+        (
+            name,
+            "on" if one["enabled"] else "off",
+            {True: "has a token", False: "no token", None: ""}[one["token"]],
+            "runs" if one["running"] else "does not run",
+        )
+        for name, one in found.items()
+    ]
+    at.out.show(found, table(["channel", "", "", ""], rows))
+    if not any(one["enabled"] for one in found.values()) and not at.out.as_json:
+        at.out.note("set one up: postroom channel setup")
+
+
+def setup(
+    at: Entrance,
+    channel: Annotated[
+        str | None, argument("CHANNEL", f"{', '.join(PLATFORMS)}; without it, you are asked.")
+    ] = None,
+    token: Annotated[
+        str | None,
+        option("TEXT", "- reads it from stdin; env:NAME and file:PATH are kept as such.", "--token"),
+    ] = None,
+    off: Annotated[bool, flag("Switch the channel off; its token is kept.", "--off")] = False,
+) -> None:
+    """Choose channels and give them their tokens.
+
+    A token is checked for its form, kept in a file that only you can read, and named in the settings by that
+    file. It takes effect at once where Postroom runs.
+    """
+    if channel is None:
+        if token is not None or off:
+            raise Unclear("--token and --off need the name of a channel")
+        _ask_for_all(at)
+        return
+    name = _known(channel)
+    if off:
+        _switch(at, name, on=False)
+        return
+    _set_up(at, name, _token(name, token) if PLATFORMS[name].token else None)
+
+
+def _ask_for_all(at: Entrance) -> None:
+    if not questions.somebody():
+        raise Unclear("name a channel, like: postroom channel setup telegram --token env:TELEGRAM_BOT_TOKEN")
+    settings = ask(lambda office: office.get("/api/settings"))
+    own = settings.get("channels") or {}
+    done: dict[str, bool] = {}
+    for name, platform in PLATFORMS.items():
+        on = name in (own.get("enabled") or ())
+        wanted = questions.yes(f"Use {platform.name}?", default=on)
+        if wanted:
+            at.out.say(f"  {platform.where}")
+            has = bool((own.get(name) or {}).get("bot_token"))
+            keep = has and questions.yes("Keep the token that is there?", default=True)
+            given = None if keep or platform.token is None else _token(name, None)
+            _set_up(at, name, given, show=False)
+        elif on:
+            _switch(at, name, on=False, show=False)
+        done[name] = wanted
+    chosen = [name for name, wanted in done.items() if wanted]
+    told = f"Channels: {', '.join(chosen)}." if chosen else "No channel is switched on."
+    at.out.show({"enabled": chosen}, told)
+
+
+def _token(name: str, given: str | None) -> str:
+    platform = PLATFORMS[name]
+    if given == "-":
+        given = sys.stdin.readline()
+    if given is None:
+        given = questions.secret(f"Token of the {platform.name} bot")
+    elif not is_handle(given):
+        given = given.strip()
+    given = given.strip()
+    secret = reveal(given)
+    if platform.token is not None and not platform.token.fullmatch(secret):
+        raise Unclear(f"That is no token of a {platform.name} bot: it must be {platform.looks}")
+    return given
+
+
+def _set_up(at: Entrance, name: str, token: str | None, *, show: bool = True) -> None:
+    if token is not None and not is_handle(token):
+        token = f"file:{_kept(name, token)}"
+    _switch(at, name, on=True, token=token, show=show)
+
+
+def _kept(name: str, token: str) -> Path:
+    home = Home.of()
+    home.make()
+    folder = home.path / SECRETS
+    folder.mkdir(mode=0o700, exist_ok=True)
+    place = folder.absolute() / f"{name}_bot_token"
+    durable.replace(place, token.encode() + b"\n")
+    return place
+
+
+def _switch(at: Entrance, name: str, *, on: bool, token: str | None = None, show: bool = True) -> None:
+    async def question(office: OfficeClient) -> tuple[str, bool]:
+        own = dict((await office.get("/api/settings")).get("channels") or {})
+        before = [each for each in own.get("enabled") or [] if each != name]
+        own["enabled"] = [*before, name] if on else before
+        if token is not None:
+            own[name] = {**(own.get(name) or {}), "bot_token": token}
+        if on and PLATFORMS[name].token is not None and not (own.get(name) or {}).get("bot_token"):
+            raise Unclear(f"{name} needs a token: postroom channel setup {name} --token …")
+        await office.put("/api/settings", {"channels": own})
+        return await _act(office, name, "restart" if on else "stop")
+
+    told, running = ask(question)
+    if show:
+        document = {"channel": name, "enabled": on, "token": token, "running": running}
+        at.out.show(document, f"{name} is switched {'on' if on else 'off'}{told}.")
+
+
+async def _act(office: OfficeClient, name: str, action: str) -> tuple[str, bool]:
+    """What became of it in the house that runs; a channel that cannot start is told, its setting stays."""
+    if not office.live:
+        return "; it takes effect when Postroom starts", False
+    try:
+        await office.post(f"/api/services/channel/{part(name)}/{action}")
+    except Answered:
+        later = "it does not run; see: postroom logs" if action == "restart" else "it did not run"
+        return f"; {later}", False
+    return (", and runs" if action == "restart" else ""), action == "restart"
+
+
+_SETUP_EXAMPLES = (
+    "postroom channel setup",
+    "postroom channel setup telegram --token env:TELEGRAM_BOT_TOKEN",
+    "postroom channel setup discord --token - < token.txt",
+    "postroom channel setup whatsapp",
+    "postroom channel setup telegram --off",
+)
+_both("setup", *_SETUP_EXAMPLES)(setup)
+
+
+def register(root: typer.Typer, panel: str) -> None:
+    command(root, "setup", panel=panel, store=False, examples=_SETUP_EXAMPLES)(setup)
+
+
+@_both("reset", "postroom channel reset telegram --yes")
+def reset(at: Entrance, channel: Channel, yes: Yes = False) -> None:
+    """Forget a channel's token or its login, and switch it off. What is forgotten goes into a backup."""
+    name, home = _known(channel), Home.of()
+    things = [home.path / SECRETS / f"{name}_bot_token"]
+    if name == "whatsapp":
+        things = [home.path / SESSION]
+    if not yes:
+        confirm(f"Forget how to log in to {PLATFORMS[name].name}, and switch it off?")
+
+    async def question(office: OfficeClient) -> None:
+        own = dict((await office.get("/api/settings")).get("channels") or {})
+        own["enabled"] = [each for each in own.get("enabled") or [] if each != name]
+        if isinstance(own.get(name), dict):
+            own[name] = {field: value for field, value in own[name].items() if field != "bot_token"}
+        await office.put("/api/settings", {"channels": own})
+        await _act(office, name, "stop")
+
+    ask(question)
+    kept = [str(place) for thing in things if (place := _put_away(home, thing))]
+    where = f" A backup is in {', '.join(kept)}." if kept else ""
+    at.out.show(
+        {"channel": name, "backup": kept},
+        f"{name} is reset.{where} To use it again: postroom channel setup {name}",
+    )
+
+
+def _put_away(home: Home, thing: Path) -> Path | None:
+    if not os.path.lexists(thing):
+        return None
+    folder = home.path / "backups" / "channels"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place = folder / f"{thing.name}.{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
+    os.rename(thing, place)
+    return place
+
+
+def _told(at: Entrance, channel: str, action: str) -> None:
+    done = ask(lambda office: office.post(f"/api/services/channel/{part(channel)}/{action}"))
+    at.out.show(done, f"{channel}: {done['action']}.")
+
+
+@_both("start", "postroom channel start telegram")
+def start(at: Entrance, channel: Channel) -> None:
+    """Start a channel that is set up."""
+    _needs_house(at.out)
+    _told(at, channel, "start")
+
+
+@_both("stop", "postroom channel stop telegram")
+def stop(at: Entrance, channel: Channel) -> None:
+    """Stop a channel, until it is started again."""
+    _needs_house(at.out)
+    _told(at, channel, "stop")
+
+
+@_both("restart", "postroom channel restart telegram")
+def restart(at: Entrance, channel: Channel) -> None:
+    """Stop a channel and start it again."""
+    _needs_house(at.out)
+    _told(at, channel, "restart")
+
+
+def _needs_house(out: Output) -> None:
+    from postroom.daemon.process import NotRunning
+    from postroom.terminal.cli.connection import daemon
+
+    if daemon(Home.of()) is None:
+        raise NotRunning

@@ -1,0 +1,157 @@
+"""`postroom doctor`: what is wrong, what is open to whom, and what to do about it."""
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from postroom.daemon.home import Home
+from postroom.daemon.roles import running
+from postroom.errors import PostroomError
+from postroom.settings import Settings, concerns, with_environment
+from postroom.settings.secrets import is_handle
+from postroom.terminal.cli.command import command
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.options import flag
+from postroom.terminal.cli.output import Column, table
+
+OK, WARN, BAD = "ok", "warn", "bad"
+_PROGRAMS = {"anthropic": "claude", "openai": "codex", "opencode": "opencode"}
+FREE_BYTES = 500 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Finding:
+    level: str
+    about: str
+    text: str
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    command(
+        app, "doctor", panel=panel, store=False, examples=["postroom doctor", "postroom doctor --security"]
+    )(doctor)
+
+
+def doctor(
+    at: Entrance,
+    security: Annotated[bool, flag("Tell what is open to whom.", "--security")] = False,
+) -> None:
+    """Look for what is wrong. Ends with 1 when something is bad."""
+    home = Home.of()
+    try:
+        settings = with_environment(home.settings.load())
+    except PostroomError as error:
+        found = [Finding(BAD, "settings", str(error))]
+    else:
+        found = list(_security(home, settings) if security else _health(home, settings))
+    document = [{"level": one.level, "about": one.about, "text": one.text} for one in found]
+    at.out.show(
+        {"findings": document, "bad": sum(one.level == BAD for one in found)},
+        table(
+            ["", "about", Column("finding", free=True)], [(one.level, one.about, one.text) for one in found]
+        ),
+    )
+    if any(one.level == BAD for one in found):
+        raise typer.Exit(1)
+
+
+def _health(home: Home, settings: Settings) -> Iterator[Finding]:
+    yield Finding(OK, "python", sys.version.split()[0])
+    if home.is_new:
+        yield Finding(WARN, "home", f"{home.path} has no settings yet; type: postroom")
+        return
+    yield Finding(OK, "home", str(home.path))
+    found = running(home.run)
+    told = ", ".join(f"{each.url or 'no address'} (process {each.pid})" for each in found)
+    yield Finding(OK if found else WARN, "house", told or "does not run; start it: postroom start")
+    free = shutil.disk_usage(home.path).free
+    yield Finding(OK if free > FREE_BYTES else BAD, "disk", f"{free // 1024**2:,} MB free")
+    for sentence in concerns(settings):
+        field, _, problem = sentence.partition(": ")
+        yield Finding(WARN, field, problem)
+    for agent in settings.present_agents():
+        provider, model = settings.choice_of(agent)
+        program = _PROGRAMS.get(provider)
+        if program and shutil.which(program) is None:
+            yield Finding(BAD, f"@{agent}", f"needs {program}, which is not installed or not on PATH")
+        else:
+            yield Finding(OK, f"@{agent}", f"{provider} {model}".strip())
+
+
+def _security(home: Home, settings: Settings) -> Iterator[Finding]:
+    from postroom.api.security.names import is_loopback
+
+    api = settings.api
+    where = f"{api.host}:{api.port}"
+    if is_loopback(api.host):
+        yield Finding(OK, "address", f"{where}: only this machine can connect")
+    else:
+        level = WARN if api.remote and api.auth == "token" else BAD
+        yield Finding(level, "address", f"{where}: other machines can connect; put TLS in front of it")
+    if api.auth == "token":
+        yield Finding(OK, "token", "every request needs it, or a login")
+    else:
+        yield Finding(
+            WARN, "token", "any program of any user of this machine may do everything (api.auth loopback)"
+        )
+    for origin in api.origins:
+        yield Finding(WARN, "origins", f"pages of {origin} may use the API")
+    if not api.origins:
+        yield Finding(OK, "origins", "no page of another origin may use the API")
+    for name in api.hosts:
+        yield Finding(OK, "hosts", f"also answers as {name}")
+    for path in (home.path, home.token, home.path / "settings.json", home.path / "postroom.db", home.logs):
+        yield from _mode(path)
+    yield from _clear_secrets(home)
+    for name in settings.plugins.allowed:
+        yield Finding(WARN, "plugins", f"{name} runs with all rights of this house")
+    for agent in settings.present_agents():
+        provider, _ = settings.choice_of(agent)
+        if provider in _PROGRAMS:
+            text = f"{_PROGRAMS[provider]} works in {settings.agent_directory(agent)} with your user's rights"
+            yield Finding(WARN, f"@{agent}", text)
+    if os.geteuid() == 0:
+        yield Finding(WARN, "user", "runs as root; agents' programs do, too")
+
+
+def _mode(path: Path) -> Iterator[Finding]:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return
+    if mode & 0o077:
+        yield Finding(BAD, path.name, f"{path} can be read by other users ({mode:o}); chmod go-rwx {path}")
+    else:
+        yield Finding(OK, path.name, f"only you can read {path}")
+
+
+def _clear_secrets(home: Home) -> Iterator[Finding]:
+    """Secrets that stand in the file themselves. Only where they are is told."""
+    from postroom.settings.secrets import MASK
+
+    clear: list[str] = []
+
+    def walk(shown: object, name: str) -> None:
+        if isinstance(shown, dict):
+            for key, below in shown.items():
+                walk(below, f"{name}.{key}" if name else key)
+        elif isinstance(shown, list):
+            for number, below in enumerate(shown):
+                walk(below, f"{name}.{number}")
+        elif isinstance(shown, str) and MASK in shown and not is_handle(shown):
+            clear.append(name)
+
+    walk(home.settings.masked(), "")
+    if clear:
+        yield Finding(
+            WARN, "secrets", f"in clear in settings.json: {', '.join(clear)}; better env:NAME or file:PATH"
+        )
+    else:
+        yield Finding(OK, "secrets", "none in clear in settings.json")

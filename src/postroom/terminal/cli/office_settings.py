@@ -1,0 +1,235 @@
+"""`postroom settings`, `provider` and `model`: how the office is set up. Secrets never show."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.connection import OfficeClient, shown
+from postroom.terminal.cli.consent import Yes, confirm
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.office import ask, part
+from postroom.terminal.cli.options import argument, option
+from postroom.terminal.cli.output import facts, table
+
+app = group("settings", "Settings: read and change them by name. Secrets show as ********.")
+providers = group("provider", "Providers: what agents work with, and servers of your own.")
+
+Name = Annotated[str, argument("NAME", "Like api.port or agents.coder.model.")]
+ModelOption = Annotated[str | None, option("NAME", "Also for every agent that works with it.", "--model")]
+KeyOption = Annotated[str | None, option("TEXT", "Best as env:NAME or file:PATH.", "--api-key")]
+TokenOption = Annotated[str | None, option("TEXT", "Best as env:NAME or file:PATH.", "--oauth-token")]
+
+
+def _found(document: Any, name: str) -> Any:
+    for step in name.split("."):
+        if not isinstance(document, dict) or step not in document:
+            raise Unclear(f"{name} is not set; its default holds (see docs/reference/settings.md)")
+        document = document[step]
+    return document
+
+
+def _value(text: str) -> Any:
+    """JSON where it is JSON, else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _changed(document: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """The top-level field with one value in it changed; None takes it away."""
+    first, *rest = name.split(".")
+    if not rest:
+        return {first: value}
+    whole = dict(document.get(first) or {})
+    at = whole
+    for step in rest[:-1]:
+        below = at.get(step)
+        at[step] = dict(below) if isinstance(below, dict) else {}
+        at = at[step]
+    if value is None:
+        at.pop(rest[-1], None)
+    else:
+        at[rest[-1]] = value
+    return {first: whole}
+
+
+@command(app, "show", store=False, examples=["postroom settings show", "postroom settings show --json"])
+def show(at: Entrance) -> None:
+    """Show everything that is set."""
+    found = ask(lambda office: office.get("/api/settings"))
+    at.out.show(found, json.dumps(found, indent=2, ensure_ascii=False))
+
+
+@command(app, "get", store=False, examples=["postroom settings get api.port"])
+def get(at: Entrance, name: Name) -> None:
+    """Show one setting."""
+    value = _found(ask(lambda office: office.get("/api/settings")), name)
+    at.out.show({name: value}, shown(value))
+
+
+@command(
+    app,
+    "set",
+    store=False,
+    examples=[
+        "postroom settings set default_agent lead",
+        "postroom settings set monitoring.heartbeat_interval 3600",
+        """postroom settings set api.origins '["http://127.0.0.1:3000"]'""",
+        "postroom settings set models.anthropic.api_key env:ANTHROPIC_API_KEY",
+    ],
+)
+def set_(at: Entrance, name: Name, value: Annotated[str, argument("VALUE", "Text, or JSON.")]) -> None:
+    """Change one setting; what is not valid is refused, and the field named."""
+    _write(at, name, _value(value))
+
+
+@command(app, "unset", store=False, examples=["postroom settings unset default_agent"])
+def unset(at: Entrance, name: Name) -> None:
+    """Go back to the default."""
+    _write(at, name, None)
+
+
+def _write(at: Entrance, name: str, value: Any) -> None:
+    async def question(office: OfficeClient) -> Any:
+        document = await office.get("/api/settings")
+        return await office.put("/api/settings", _changed(document, name, value))
+
+    settings = ask(question)["settings"]
+    at.out.show(settings, f"{name} is {'unset' if value is None else 'set'}.")
+    if name.startswith(("api.", "store.", "logs.")):
+        at.out.note("takes effect with the next start: postroom restart")
+
+
+@command(providers, "show", store=False, examples=["postroom provider show"])
+def show_provider(at: Entrance) -> None:
+    """Show the provider and model of agents that name none, and those of all agents."""
+
+    async def question(office: OfficeClient) -> tuple[Any, Any]:
+        return (await office.get("/api/settings")).get("models") or {}, await office.get("/api/agents")
+
+    models, agents = ask(question)
+    rows = [(key, one["provider"], one["model"]) for key, one in agents.items()]
+    at.out.show(
+        {"models": models, "agents": agents},
+        facts([("default", models.get("provider") or "anthropic")]),
+        table(["agent", "provider", "model"], rows),
+    )
+
+
+@command(
+    providers,
+    "set",
+    store=False,
+    examples=["postroom provider set anthropic --model opus --api-key env:ANTHROPIC_API_KEY"],
+)
+def set_provider(
+    at: Entrance,
+    name: Annotated[str, argument("NAME", "anthropic, openai or opencode.")],
+    model: ModelOption = None,
+    api_key: KeyOption = None,
+    oauth_token: TokenOption = None,
+) -> None:
+    """Choose the provider of agents that name none."""
+
+    async def question(office: OfficeClient) -> Any:
+        document = await office.get("/api/settings")
+        models = dict(document.get("models") or {})
+        own = dict(models.get(name) or {})
+        for field, value in (("model", model), ("api_key", api_key), ("oauth_token", oauth_token)):
+            if value:
+                own[field] = value
+        models |= {"provider": name, **({name: own} if own else {})}
+        changes: dict[str, Any] = {"models": models}
+        if model:
+            agents = document.get("agents") or {}
+            changes["agents"] = {
+                key: {**one, "model": model} if one.get("provider") == name else one
+                for key, one in agents.items()
+            }
+        return await office.put("/api/settings", changes)
+
+    ask(question)
+    at.out.show(
+        {"provider": name, "model": model}, f"The provider is {name}{f' with {model}' if model else ''}."
+    )
+
+
+def _by_name(name: str) -> None:
+    """`postroom provider anthropic …`, as people know it from TinyAGI."""
+
+    def chosen(
+        at: Entrance, model: ModelOption = None, api_key: KeyOption = None, oauth_token: TokenOption = None
+    ) -> None:
+        set_provider(at, name, model, api_key, oauth_token)
+
+    chosen.__doc__ = f"Choose {name} for agents that name no provider."
+    command(providers, name, store=False, hidden=True, examples=[f"postroom provider {name} --model opus"])(
+        chosen
+    )
+
+
+for each in ("anthropic", "openai", "opencode"):
+    _by_name(each)
+
+
+@command(providers, "list", store=False, aliases=["ls"], examples=["postroom provider list"])
+def list_custom(at: Entrance) -> None:
+    """List servers of your own."""
+    found = ask(lambda office: office.get("/api/custom-providers"))
+    rows = [
+        (f"custom:{key}", one.get("harness"), one.get("base_url"), one.get("model"))
+        for key, one in found.items()
+    ]
+    at.out.show(found, table(["name", "harness", "address", "model"], rows) if rows else "None.")
+
+
+@command(
+    providers,
+    "add",
+    store=False,
+    examples=["postroom provider add local --url http://127.0.0.1:8080 --key env:LOCAL_KEY --harness claude"],
+)
+def add_custom(
+    at: Entrance,
+    name: Annotated[str, argument("NAME", "Agents then use it as custom:NAME.")],
+    url: Annotated[str, option("URL", "Where it is.", "--url")],
+    key: Annotated[str, option("TEXT", "Its key; best as env:NAME or file:PATH.", "--key")] = "none",
+    harness: Annotated[str, option("NAME", "claude or codex. Default claude.", "--harness")] = "claude",
+    model: Annotated[str | None, option("NAME", "Its model.", "--model")] = None,
+) -> None:
+    """Add a server of your own."""
+    body = {"name": name, "harness": harness, "base_url": url, "api_key": key}
+    if model:
+        body["model"] = model
+    done = ask(lambda office: office.put(f"/api/custom-providers/{part(name)}", body))
+    at.out.show(done["provider"], f"custom:{name} is there.")
+
+
+@command(providers, "remove", store=False, aliases=["rm"], examples=["postroom provider remove local --yes"])
+def remove_custom(at: Entrance, name: Annotated[str, argument("NAME", "Which.")], yes: Yes = False) -> None:
+    """Remove a server of your own, with its key."""
+    if not yes:
+        confirm(f"Remove custom:{name} and its key?")
+    done = ask(lambda office: office.delete(f"/api/custom-providers/{part(name)}"))
+    at.out.show(done, f"custom:{name} is removed.")
+
+
+def register(root: typer.Typer, panel: str) -> None:
+    command(root, "model", panel=panel, store=False, examples=["postroom model", "postroom model opus"])(
+        model
+    )
+
+
+def model(
+    at: Entrance, name: Annotated[str | None, argument("MODEL", "The new one; without it, show.")] = None
+) -> None:
+    """Show the models, or set the one of the chosen provider and of every agent that works with it."""
+    if name is None:
+        show_provider(at)
+        return
+    models = ask(lambda office: office.get("/api/settings")).get("models") or {}
+    set_provider(at, models.get("provider") or "anthropic", model=name)

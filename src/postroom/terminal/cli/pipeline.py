@@ -1,0 +1,679 @@
+"""`postroom pipeline`: the lake is filled, watched, asked, shown and kept in shape."""
+
+import json
+import os
+import sys
+import threading
+from contextlib import contextmanager
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from postroom.clock import SECOND, iso, micros
+from postroom.errors import InvalidField, StoreInUse
+from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.consent import Yes, confirm
+from postroom.terminal.cli.entrance import Entrance, whoami
+from postroom.terminal.cli.failures import FileTaken, NoStore, Unclear
+from postroom.terminal.cli.options import argument, choice, flag, option
+from postroom.terminal.cli.output import Column, facts, some, span, table
+from postroom.terminal.cli.values import When
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from postroom.pipeline.jobs.backtest import Guarded, Verdict
+    from postroom.pipeline.jobs.progress import Progress
+    from postroom.pipeline.jobs.run import Summary
+    from postroom.pipeline.jobs.session import Where
+    from postroom.pipeline.lake.lake import Lake
+    from postroom.pipeline.serving.engine import Engine
+
+app = group("pipeline", "History, traces, costs and insights: the lake, on Spark.")
+
+LITTLE = 300_000
+"""With fewer new events than this, a JVM that starts fast beats one that runs fast."""
+
+SPARK = "Spark"
+LakeOption = Annotated[
+    str | None,
+    option("PATH", "The lake: a folder or an object-store URL. Default: lake, beside the store.", "--lake"),
+]
+MasterOption = Annotated[
+    str | None,
+    option("URL", "Spark's master. Else POSTROOM_SPARK_MASTER, else local[*].", "--master", panel=SPARK),
+]
+RemoteOption = Annotated[
+    str | None,
+    option("URL", "A Spark Connect server (sc://…). Else POSTROOM_SPARK_REMOTE.", "--remote", panel=SPARK),
+]
+MemoryOption = Annotated[
+    int, option("MB", "Memory of the driver's JVM. Default 1024.", "--memory", panel=SPARK)
+]
+SinceOption = Annotated[When | None, option("TIME", "From this time on, or so long ago.", "--since")]
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def lake_of(at: Entrance, named: str | None) -> "Lake":
+    from postroom.pipeline.failures import PartMissing
+
+    try:
+        from postroom.pipeline.lake.lake import Lake
+    except ImportError as error:
+        raise PartMissing(package=error.name or "deltalake") from error
+    where = named or os.environ.get("POSTROOM_LAKE") or str(at.path.absolute().parent / "lake")
+    return Lake(where if "://" in where else str(Path(where).expanduser().absolute()))
+
+
+def source_of(at: Entrance):
+    from postroom.pipeline.sources.sqlite import SqliteSource
+
+    path = at.path
+    if not path.is_file():
+        raise NoStore(path=str(path))
+    return SqliteSource(str(path.absolute()))
+
+
+@contextmanager
+def light(at: Entrance, lake: str | None) -> "Iterator[Engine]":
+    found = lake_of(at, lake)
+    from postroom.pipeline.serving.engine import engine
+
+    with engine(found) as opened:
+        yield opened
+
+
+def _where(at: Entrance, lake: "Lake", master: str | None, remote: str | None, memory: int) -> "Where":
+    from postroom.pipeline.jobs.session import where
+    from postroom.pipeline.lake.tables import LEDGER
+
+    chosen = where(master, remote, memory)
+    new = source_of(at).snapshot().head - lake.positions(LEDGER).ledger
+    return msgspec.structs.replace(chosen, quick=chosen.local and new < LITTLE)
+
+
+class Meter:
+    """Progress for people on a terminal, and lines of JSON for programs."""
+
+    def __init__(self, at: Entrance) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+        self._out = at.out
+        self._bars: dict[str, Any] = {}
+        self._live = sys.stderr.isatty() and not at.out.as_json
+        self._shown = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:<14}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            console=at.out.console(stderr=True),
+            disable=not self._live,
+        )
+
+    def __enter__(self) -> "Meter":
+        self._shown.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._shown.stop()
+
+    def __call__(self, progress: "Progress") -> None:
+        if self._out.as_json:
+            document = {"progress": msgspec.to_builtins(progress)}
+            print(json.dumps(document), file=sys.stderr, flush=True)
+            return
+        if not self._live:
+            if progress.finished:
+                print(f"{progress.step}: {progress.total:,}", file=sys.stderr, flush=True)
+            return
+        bar = self._bars.get(progress.step)
+        if bar is None:
+            bar = self._bars[progress.step] = self._shown.add_task(progress.step, total=None, rate="")
+        rate = f"{progress.rate:,.0f}/s" if progress.rate else ""
+        self._shown.update(bar, completed=progress.done, total=progress.total or None, rate=rate)
+
+
+@command(
+    app,
+    "run",
+    examples=[
+        "postroom pipeline run",
+        "postroom pipeline run --full-refresh",
+        "postroom pipeline run --master spark://host:7077",
+    ],
+)
+def run(
+    at: Entrance,
+    lake: LakeOption = None,
+    since: SinceOption = None,
+    full_refresh: Annotated[
+        bool, flag("Build silver, gold and memory anew from bronze.", "--full-refresh")
+    ] = False,
+    from_store: Annotated[
+        bool, flag("With --full-refresh: bronze too, from what the store still has.", "--from-store")
+    ] = False,
+    accept_gap: Annotated[
+        bool, flag("Go on although events left the store before the lake had them.", "--accept-gap")
+    ] = False,
+    trust: Annotated[
+        bool, flag("Do not check the hashes of the ledger: a little quicker.", "--trust")
+    ] = False,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    memory: MemoryOption = 1024,
+) -> None:
+    """Bring everything new from the store into the lake, and work out what it means.
+
+    It may be stopped at any time: the next run goes on where this one ended.
+    """
+    from postroom.pipeline.failures import PartMissing
+
+    found = lake_of(at, lake)
+    source = source_of(at)
+    try:
+        from postroom.pipeline.jobs.run import Options
+        from postroom.pipeline.jobs.run import run as run_once
+        from postroom.pipeline.jobs.session import session
+    except ImportError as error:
+        raise PartMissing(package=error.name or "pyspark") from error
+    options = Options(
+        refresh=full_refresh,
+        everything=full_refresh and from_store,
+        accept_gap=accept_gap,
+        verify=not trust,
+        since=since.before(at.clock.now()) if since is not None else None,
+    )
+    where = _where(at, found, master, remote, memory)
+    with Meter(at) as meter, session(where) as spark:
+        done = run_once(spark, found, source, at.clock, options, meter)
+    held = _hold(at, found)
+    at.out.show(_document(done, held), *_told(done, held))
+
+
+def _hold(at: Entrance, lake: "Lake") -> bool:
+    """Let the store's pruner know how far it may go; when another process owns it, that one does so."""
+    from postroom.pipeline.jobs.prune import hold
+    from postroom.stores.sqlite import SqliteStore
+
+    try:
+        store = SqliteStore(at.path)
+    except StoreInUse:
+        return False
+    try:
+        hold(store, lake, at.clock)
+    finally:
+        store.close()
+    return True
+
+
+def _document(done: "Summary", held: bool) -> dict[str, Any]:
+    return {**msgspec.to_builtins(done), "held": held}
+
+
+def _told(done: "Summary", held: bool) -> list[Any]:
+    shown: list[Any] = [
+        table(
+            [
+                "step",
+                Column("rows in", right=True),
+                Column("rows out", right=True),
+                Column("took", right=True),
+            ],
+            [(step.step, step.rows_in, step.rows_out, span(step.seconds)) for step in done.steps],
+        ),
+        f"{some(done.events, 'new event')} in {span(done.seconds)}; the lake is at event {done.position:,}.",
+    ]
+    if done.quarantined:
+        shown.append(
+            f"{some(done.quarantined, 'row')} broke an expectation; they are in the table quarantine."
+        )
+    if not held:
+        shown.append("The store is open in another process, which learns of this position when it next asks.")
+    return shown
+
+
+@command(app, "watch", json=False, examples=["postroom pipeline watch", "postroom pipeline watch --every 1m"])
+def watch(
+    at: Entrance,
+    lake: LakeOption = None,
+    every: Annotated[float, option("DURATION", "How often to look. Default 10s.", "--every")] = 10.0,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    memory: MemoryOption = 1024,
+) -> None:
+    """Stay with the store: a run whenever there is something new. Ctrl-C ends it."""
+    from postroom.pipeline.jobs.session import session
+    from postroom.pipeline.jobs.watch import watch as stay
+
+    found, source, stop = lake_of(at, lake), source_of(at), threading.Event()
+
+    def done(summary: "Summary") -> None:
+        at.out.say(f"{iso(at.clock.now())}  {some(summary.events, 'event')} in {span(summary.seconds)}")
+
+    with session(_where(at, found, master, remote, memory)) as spark:
+        try:
+            stay(spark, found, source, at.clock, stop, every_s=every, done=done)
+        except KeyboardInterrupt:
+            at.out.say("The watch has ended; what was committed stays.")
+
+
+@command(app, "status", examples=["postroom pipeline status", "postroom pipeline status --json"])
+def status(at: Entrance, lake: LakeOption = None) -> None:
+    """Show how far the lake has come, what it holds, and what its last run did."""
+    found = lake_of(at, lake)
+    from postroom.pipeline.serving.status import status as look
+
+    source = source_of(at) if at.path.is_file() else None
+    state = look(found, source)
+    running = state["running"]
+    at.out.show(
+        state,
+        facts(
+            [
+                ("lake", state["lake"]),
+                ("position", f"{state['position']:,}"),
+                ("behind the store", None if state["behind"] is None else some(state["behind"], "event")),
+                ("running", f"pid {running['pid']} since {running['since']}" if running else None),
+                ("quarantined", f"{state['quarantined']:,}" if state["quarantined"] else None),
+            ]
+        ),
+        table(
+            ["table", Column("rows", right=True), Column("files", right=True), Column("MB", right=True),
+             Column("position", right=True), Column("version", right=True)],
+            [
+                (each["table"], each["rows"], each["files"], f"{each['bytes'] / 1e6:.1f}", each["position"],
+                 each["version"])
+                for each in state["tables"]
+            ],
+        ),
+    )  # fmt: skip
+
+
+@command(
+    app,
+    "query",
+    examples=[
+        'postroom pipeline query "SELECT agent, sum(cost_usd) FROM agent_day GROUP BY agent"',
+        'postroom pipeline query "SELECT * FROM traces" --format csv --out traces.csv',
+        "postroom pipeline query tables",
+    ],
+)
+def query(
+    at: Entrance,
+    sql: Annotated[str, argument("SQL", "The question, or the word tables.")],
+    lake: LakeOption = None,
+    as_: Annotated[Format, choice(Format, "How to answer", "--format", default="table")] = Format.TABLE,
+    out: Annotated[Path | None, option("FILE", "Write it to this file.", "--out")] = None,
+    limit: Annotated[int, option("N", "Rows to show at most. Default 1000.", "--limit")] = 1000,
+) -> None:
+    """Ask the lake in SQL, without starting Spark. Nothing outside the lake can be read."""
+    with light(at, lake) as engine:
+        if sql.strip().lower() == "tables":
+            names = engine.tables()
+            at.out.show(names, "\n".join(names))
+            return
+        found = engine.table(sql)
+    if as_ is not Format.TABLE:
+        _write(at, found, as_, out)
+        return
+    from postroom.pipeline.serving.insights import plain
+
+    rows = [plain(row) for row in found.slice(0, limit).to_pylist()]
+    at.out.show(
+        rows, table([*found.schema.names], [[_shown(value) for value in row.values()] for row in rows])
+    )
+    if found.num_rows > limit and not at.out.as_json:
+        at.out.note(f"{found.num_rows - limit:,} more rows; see --limit, or --out FILE")
+
+
+def _shown(value: Any) -> Any:
+    return f"{value:,.6g}" if isinstance(value, float) else value
+
+
+def _write(at: Entrance, found: Any, as_: Format, out: Path | None) -> None:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if out is None:
+        if as_ is Format.PARQUET:
+            raise InvalidField("--out", "is needed: Parquet is no text for a terminal")
+        pyarrow.csv.write_csv(found, sys.stdout.buffer)
+        return
+    if as_ is Format.CSV:
+        pyarrow.csv.write_csv(found, str(out))
+    else:
+        pyarrow.parquet.write_table(found, str(out), compression="zstd")
+    at.out.show({"file": str(out), "rows": found.num_rows}, f"{some(found.num_rows, 'row')} written to {out}")
+
+
+@command(
+    app,
+    "report",
+    examples=["postroom pipeline report", "postroom pipeline report --since 7d --out week.html"],
+)
+def report(
+    at: Entrance,
+    lake: LakeOption = None,
+    since: SinceOption = None,
+    out: Annotated[Path, option("FILE", "Where to. Default postroom-report.html.", "--out")] = Path(
+        "postroom-report.html"
+    ),
+    force: Annotated[bool, flag("Replace the file if it is there.", "--force")] = False,
+) -> None:
+    """Write one page with everything worth seeing; it needs no network and can be sent to anybody."""
+    from datetime import UTC, datetime
+
+    if out.exists() and not force:
+        raise FileTaken(path=str(out))
+    with light(at, lake) as engine:
+        from postroom.pipeline.serving.insights import period
+        from postroom.pipeline.serving.report import report as page
+
+        first = since.before(at.clock.now()) if since is not None else None
+        day = datetime.fromtimestamp(first / SECOND, UTC).date() if first is not None else None
+        text = page(engine, period(engine, day), iso(at.clock.now()))
+    out.write_text(text, "utf-8")
+    at.out.show({"file": str(out), "bytes": len(text)}, f"The report is in {out}")
+
+
+@command(app, "compact", examples=["postroom pipeline compact", "postroom pipeline compact --sort"])
+def compact(
+    at: Entrance,
+    lake: LakeOption = None,
+    sort: Annotated[bool, flag("Also put rows together that are looked up together.", "--sort")] = False,
+) -> None:
+    """Turn many small files of the lake into few large ones."""
+    found = lake_of(at, lake)
+    from postroom.pipeline.jobs.lock import locked
+    from postroom.pipeline.jobs.upkeep import compact as carry_out
+
+    with locked(found, at.clock):
+        done = carry_out(found, _say(at), sort=sort)
+    at.out.show(
+        done, f"{some(sum(each['files_removed'] for each in done.values()), 'small file')} put together."
+    )
+
+
+@command(app, "vacuum", examples=["postroom pipeline vacuum", "postroom pipeline vacuum --keep 1d --dry-run"])
+def vacuum(
+    at: Entrance,
+    lake: LakeOption = None,
+    keep: Annotated[
+        float, option("DURATION", "Keep what older versions need. Default 7d.", "--keep")
+    ] = 604_800.0,
+    dry_run: Annotated[bool, flag("Only count.", "--dry-run")] = False,
+) -> None:
+    """Delete files that nothing needs any more, also those that a killed run left behind."""
+    found = lake_of(at, lake)
+    from postroom.pipeline.jobs.lock import locked
+    from postroom.pipeline.jobs.upkeep import vacuum as carry_out
+
+    with locked(found, at.clock):
+        done = carry_out(found, _say(at), keep=timedelta(seconds=keep), dry_run=dry_run)
+    count = sum(each["files"] for each in done.values())
+    at.out.show(done, f"{some(count, 'file')} {'would go' if dry_run else 'deleted'}.")
+
+
+@command(
+    app,
+    "retain",
+    examples=["postroom pipeline retain --keep 365d --dry-run", "postroom pipeline retain --keep 90d --yes"],
+)
+def retain(
+    at: Entrance,
+    keep: Annotated[float, option("DURATION", "How much of the past to keep, like 365d.", "--keep")],
+    lake: LakeOption = None,
+    gold: Annotated[bool, flag("Sums too; they hold nothing that anybody wrote.", "--gold")] = False,
+    dry_run: Annotated[bool, flag("Only count.", "--dry-run")] = False,
+    yes: Yes = False,
+) -> None:
+    """Let go of what is older: it leaves the lake for good, and cannot be had again from anywhere.
+
+    Its files are deleted by the first vacuum a week later.
+    """
+    found = lake_of(at, lake)
+    _must_exist(found)
+    from postroom.pipeline.jobs.retain import retain as carry_out
+
+    if not dry_run and not yes:
+        would = carry_out(found, at.clock, keep_s=keep, gold=gold, dry_run=True)
+        rows = sum(each.rows for each in would.values())
+        if rows:
+            confirm(f"{some(rows, 'row')} older than {span(keep)} will leave the lake for good. Go on?")
+    done = carry_out(found, at.clock, keep_s=keep, gold=gold, dry_run=dry_run, told=_say(at))
+    rows = sum(each.rows for each in done.values())
+    at.out.show(
+        msgspec.to_builtins(done),
+        f"{some(rows, 'row')} {'would leave' if dry_run else 'left'} the lake."
+        + (" Their files go with the next vacuum." if rows and not dry_run else ""),
+    )
+
+
+def _must_exist(lake: "Lake") -> None:
+    from postroom.pipeline.failures import LakeMissing
+    from postroom.pipeline.lake.tables import LEDGER
+
+    if lake.open(LEDGER) is None:
+        raise LakeMissing(lake=lake.location)
+
+
+def _say(at: Entrance):
+    def say(name: str, numbers: dict[str, Any]) -> None:
+        if not at.out.as_json:
+            told = ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in numbers.items())
+            print(f"{name}: {told}", file=sys.stderr, flush=True)
+
+    return say
+
+
+@command(app, "prune", examples=["postroom pipeline prune --keep 7d"])
+def prune(
+    at: Entrance,
+    lake: LakeOption = None,
+    keep: Annotated[
+        float, option("DURATION", "Keep what ended within this time. Default 7d.", "--keep")
+    ] = 604_800.0,
+) -> None:
+    """Drop from the hot store what has ended and is safe in the lake, and let its file shrink."""
+    found = lake_of(at, lake)
+    source_of(at)
+    _must_exist(found)
+    from postroom.pipeline.jobs.prune import prune as carry_out
+
+    done = carry_out(at.path, found, at.clock, keep_s=keep)
+    at.out.show(
+        msgspec.to_builtins(done),
+        f"{some(done.messages, 'message')} and {some(done.events, 'event')} left the store for the lake. "
+        f"{some(done.pages, 'page')} given back to the disk.",
+    )
+
+
+@command(app, "erase", examples=["postroom pipeline erase sender_id telegram-ada --dry-run"])
+def erase(
+    at: Entrance,
+    field: Annotated[str, argument("FIELD", "labels.<name>, body.<path>, sender_id, source_id …")],
+    value: Annotated[str, argument("VALUE", "The value that stands for the person.")],
+    lake: LakeOption = None,
+    dry_run: Annotated[bool, flag("Only count.", "--dry-run")] = False,
+    yes: Yes = False,
+) -> None:
+    """Erase what the lake holds about a person, in every layer and down to the files.
+
+    Erase it from the hot store first: postroom erase.
+    """
+    from postroom.kernel.erasure import Subject, check_subject
+
+    found = lake_of(at, lake)
+    from postroom.pipeline.jobs.erase import LakeEraser
+
+    subject = Subject(field=field, value=value)
+    check_subject(subject)
+    eraser = LakeEraser(found, at.clock)
+    ids = eraser.find(subject)
+    rows = eraser.count(ids)
+    if not dry_run and rows:
+        question = f"{some(rows, 'row')} of {some(len(ids), 'message')} will be erased for good. Go on?"
+        if not yes:
+            confirm(question)
+        eraser.carry_out(ids)
+    left = rows if dry_run else eraser.count(ids)
+    at.out.show(
+        {"messages": len(ids), "rows": rows, "left": left, "erased": not dry_run},
+        f"{some(rows, 'row')} of {some(len(ids), 'message')} {'found' if dry_run else 'erased'}.",
+    )
+
+
+@command(
+    app,
+    "backtest",
+    examples=[
+        "postroom pipeline backtest --rule rule.json",
+        "postroom pipeline backtest --hops 3 --usd 0.50",
+    ],
+)
+def backtest(
+    at: Entrance,
+    rule: Annotated[Path | None, option("FILE", "A rule as JSON, as for rule add.", "--rule")] = None,
+    hops: Annotated[int | None, option("N", "A guard: so many hand-offs at most.", "--hops")] = None,
+    messages: Annotated[int | None, option("N", "A guard: so many messages at most.", "--messages")] = None,
+    usd: Annotated[float | None, option("N", "A guard: so many dollars at most.", "--usd")] = None,
+    lake: LakeOption = None,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    memory: MemoryOption = 1024,
+) -> None:
+    """Run a rule or a guard over all of history, and see what it would have done."""
+    found = lake_of(at, lake)
+    guards = {"--hops": hops, "--messages": messages, "--usd": usd}
+    if (rule is None) == all(each is None for each in guards.values()):
+        raise Unclear("Give either --rule FILE, or a guard: --hops, --messages or --usd")
+    for name, value in guards.items():
+        if value is not None and value < (1 if name == "--messages" else 0):
+            raise InvalidField(name, "must be at least " + ("1" if name == "--messages" else "0"))
+    document = _rule(rule) if rule is not None else None
+    _must_exist(found)
+    from postroom.pipeline.jobs import backtest as past
+    from postroom.pipeline.jobs.session import session, where
+
+    if document is not None:
+        past.read_rule(document)
+    with session(msgspec.structs.replace(where(master, remote, memory), quick=True)) as spark:
+        if document is not None:
+            verdict = past.backtest(spark, found, document)
+            shown = _told_rule(verdict)
+        else:
+            guarded = past.guard(spark, found, hops=hops, messages=messages, usd=usd)
+            verdict, shown = guarded, _told_guard(guarded)
+    at.out.show(msgspec.to_builtins(verdict), *shown)
+
+
+def _rule(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InvalidField("--rule", f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidField("--rule", f"{path} is no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise InvalidField("--rule", f"{path} must hold one rule, a JSON object")
+    return document
+
+
+def _told_rule(verdict: "Verdict") -> list[Any]:
+    shown: list[Any] = [
+        f"The rule would have taken {verdict.matched:,} of {some(verdict.looked_at, 'message')}."
+    ]
+    if verdict.matched:
+        shown.append(table(["queue", Column("messages", right=True)], sorted(verdict.by_queue.items())))
+        ends = ", ".join(f"{count:,} {name}" for name, count in sorted(verdict.by_outcome.items()))
+        shown.append(f"How they ended without it: {ends}.")
+        shown.append(f"For example: postroom why {verdict.examples[0]}")
+    return shown
+
+
+def _told_guard(found: "Guarded") -> list[Any]:
+    shown: list[Any] = [
+        f"The guard would have stopped {found.stopped:,} of {some(found.conversations, 'conversation')}."
+    ]
+    if found.stopped:
+        shown += [
+            f"{some(found.messages_not_sent, 'message')} would not have been sent, "
+            f"and about ${found.saved_usd:,.2f} not been spent.",
+            f"{found.completed_anyway:,} of them came to a good end without it.",
+            f"For example: postroom trace {found.examples[0]}",
+        ]
+    return shown
+
+
+@command(
+    app,
+    "replay",
+    examples=[
+        "postroom pipeline replay telegram:1-17",
+        "postroom pipeline replay telegram:1-17 --agent coder --usd 0.20",
+    ],
+)
+def replay(
+    at: Entrance,
+    trace: Annotated[str, argument("ID", "The conversation, or one of its messages.")],
+    agent: Annotated[str | None, option("NAME", "To this agent instead.", "--agent")] = None,
+    model: Annotated[str | None, option("NAME", "With this model instead.", "--model")] = None,
+    usd: Annotated[float | None, option("N", "It may cost so many dollars.", "--usd")] = None,
+    number: Annotated[str, option("TEXT", "Which replay of it this is. Default 1.", "--number")] = "1",
+    lake: LakeOption = None,
+) -> None:
+    """Send what people wrote in a past conversation once more, marked, to an outbox that nobody delivers."""
+    from postroom.kernel import commands as c
+    from postroom.pipeline.jobs.replay import Replay, replayed
+
+    wanted = Replay(trace=trace, agent=agent, model=model, usd=usd, number=number)
+    with light(at, lake) as engine:
+        commands = replayed(engine, wanted, whoami())
+    with at.room() as room:
+        answers = room.run(c.Unit(commands=tuple(commands), actor=whoami()))
+    receipts = [receipt for each in answers for receipt in each]
+    new = sum(receipt.created for receipt in receipts)
+    at.out.show(
+        {"messages": [receipt.id for receipt in receipts], "created": new},
+        f"{some(new, 'message')} sent again"
+        + (f"; {len(receipts) - new} had been before." if new < len(receipts) else "."),
+    )
+
+
+@command(
+    app,
+    "generate",
+    examples=[
+        "postroom pipeline generate --store month.db",
+        "postroom pipeline generate --store month.db --history 7d --rate 1000",
+    ],
+)
+def generate(
+    at: Entrance,
+    history: Annotated[float, option("DURATION", "How much time. Default 30d.", "--history")] = 2_592_000.0,
+    rate: Annotated[float, option("N", "People who write on a weekday. Default 400.", "--rate")] = 400.0,
+    seed: Annotated[int, option("N", "Another seed, another month. Default 1.", "--seed")] = 1,
+    events: Annotated[int | None, option("N", "End after about so many events.", "--events")] = None,
+    until: Annotated[When | None, option("TIME", "When it ends. Default now.", "--until")] = None,
+) -> None:
+    """Make a month of mail with failures, hand-offs and costs, in a new store."""
+    from postroom.pipeline.generator.month import Plan
+    from postroom.pipeline.generator.month import generate as make
+
+    end = until.before(at.clock.now()) if until is not None else at.clock.now() // micros(60) * micros(60)
+    plan = Plan(end=end, days=history / 86_400, per_day=rate, seed=seed, events=events)
+    made = make(at.path, plan)
+    at.out.show(
+        {"store": str(at.path), **msgspec.to_builtins(made)},
+        f"{some(made.conversations, 'conversation')}, {some(made.events, 'event')}: {at.path}",
+        f"Look at it: postroom pipeline run --store {at.path} && postroom pipeline report --store {at.path}",
+    )

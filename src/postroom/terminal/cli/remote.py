@@ -1,0 +1,70 @@
+"""The room of a house that runs: it is read from its file, and changed by asking the house."""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from postroom.kernel import commands as c
+from postroom.kernel.verbs.claims import Taken
+from postroom.room import RoomOptions, SyncRoom, wire
+from postroom.room.core import Core
+from postroom.terminal.cli.readonly import ReadOnlyFile
+
+KIND = "application/msgpack"
+AT_ONCE_S = 25.0
+
+
+class Asking:
+    """Stands where the committer of a room stands that owns its store."""
+
+    def __init__(self, url: str, token: str) -> None:
+        import httpx2
+
+        headers = {"authorization": f"Bearer {token}", "content-type": KIND}
+        self._http = httpx2.Client(base_url=url, headers=headers, timeout=120, trust_env=False)
+        self._url = url
+
+    def execute(self, command: c.Command, *, wait: float = 0) -> Any:
+        """`wait` is for claims: how long the house may wait for something to claim."""
+        import httpx2
+
+        from postroom.terminal.cli.connection import Unreachable
+
+        try:
+            params = {"wait": wait} if wait else {}
+            answer = self._http.post("/internal/commands", params=params, content=wire.encode(command))
+        except httpx2.TransportError as error:
+            raise Unreachable(url=self._url, reason=str(error) or type(error).__name__) from None
+        if answer.is_success:
+            return wire.decode(answer.content)
+        if answer.headers.get("content-type", "").startswith(KIND):
+            raise wire.decode_error(answer.content)
+        raise Unreachable(url=self._url, reason=f"it answered with status {answer.status_code}")
+
+    def close(self) -> None:
+        self._http.close()
+
+
+class RemoteRoom(SyncRoom):
+    """Waits at the house and not here, where nobody would ring."""
+
+    def __init__(self, core: Core, asking: Asking) -> None:
+        super().__init__(core)
+        self._at_the_house = asking
+
+    def _wait_and_claim(self, command: c.Claim, wait: float, enough: threading.Event | None = None) -> Taken:
+        until = time.monotonic() + wait
+        while True:
+            left = until - time.monotonic()
+            taken: Taken = self._at_the_house.execute(command, wait=min(max(left, 0), AT_ONCE_S))
+            if taken.messages or left <= AT_ONCE_S:
+                return taken
+
+
+def remote_room(path: Path, url: str, token: str, actor: str) -> SyncRoom:
+    core = Core(ReadOnlyFile(path), RoomOptions(actor=actor, housekeeping=False))
+    core.committer.close()
+    asking = Asking(url, token)
+    core.committer = asking  # type: ignore[assignment]
+    return RemoteRoom(core, asking)

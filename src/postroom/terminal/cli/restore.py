@@ -1,0 +1,93 @@
+"""`postroom restore`: a backup back in the place of the store, after it has been tried."""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from postroom.clock import iso
+from postroom.errors import StoreInUse, StoreReadOnly
+from postroom.stores.sqlite.owner import OwnerLock
+from postroom.terminal.cli import documents
+from postroom.terminal.cli.command import command
+from postroom.terminal.cli.consent import confirm
+from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.failures import NoStore
+from postroom.terminal.cli.ledger import progress_bar
+from postroom.terminal.cli.options import argument, flag
+from postroom.terminal.cli.readonly import ReadOnlyFile
+from postroom.terminal.cli.verify import verify
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    command(
+        app,
+        "restore",
+        panel=panel,
+        examples=["postroom restore monday.db --check", "postroom restore monday.db --yes"],
+    )(restore)
+
+
+def restore(
+    at: Entrance,
+    file: Annotated[Path, argument("FILE", "A copy that postroom backup made.")],
+    check: Annotated[bool, flag("Only try it: read all of it and verify its ledger.", "--check")] = False,
+    yes: Annotated[bool, flag("Do not ask.", "--yes", "-y")] = False,
+) -> None:
+    """Put a backup in the place of the store. The store as it was is kept beside it."""
+    source = file.expanduser().absolute()
+    if not source.is_file():
+        raise NoStore(path=str(source))
+    with contextlib.closing(ReadOnlyFile(source, immutable=True)) as copy:
+        copy.check_pages()
+        with copy.reader() as reader, progress_bar(at.out) as progress:
+            found = verify(reader, progress=progress)
+    told = f"{source} is sound: {found.events:,} events, {found.messages or 0:,} messages."
+    if check:
+        at.out.show({"file": str(source), "restored": False, "head": documents.head(found.head)}, told)
+        return
+    target = at.path.absolute()
+    if not yes:
+        confirm(f"Put {source} in the place of {target}?")
+    kept = _exchange(source, target, at.clock.now())
+    at.out.show(
+        {"file": str(source), "restored": True, "kept": str(kept) if kept else None},
+        told,
+        f"{target} is restored." + (f" The store as it was: {kept}" if kept else ""),
+    )
+
+
+def _exchange(source: Path, target: Path, now: int) -> Path | None:
+    """Under the store's own lock, so that nobody has it open."""
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = OwnerLock(target)
+    try:
+        part = target.with_name(f".{target.name}.restore")
+        shutil.copyfile(source, part)
+        part.chmod(0o600)
+        with part.open("rb") as copied:
+            os.fsync(copied.fileno())
+        kept = None
+        if target.exists():
+            stamp = iso(now).partition(".")[0].replace(":", "").replace("-", "")
+            kept = target.with_name(f"{target.name}.before-{stamp}")
+            for ending in ("", "-wal", "-shm"):
+                beside = Path(f"{target}{ending}")
+                if beside.exists():
+                    os.replace(beside, f"{kept}{ending}")
+        os.replace(part, target)
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return kept
+    except StoreInUse:
+        raise
+    except OSError as error:
+        raise StoreReadOnly(path=str(target), reason=error.strerror or str(error)) from error
+    finally:
+        lock.release()

@@ -1,0 +1,133 @@
+"""`postroom send`: write to an agent, and perhaps wait for what it says."""
+
+import asyncio
+import contextlib
+import json
+import sys
+import uuid
+from typing import Annotated, Any
+
+import typer
+
+from postroom.errors import PostroomError
+from postroom.terminal.cli.command import command
+from postroom.terminal.cli.connection import OfficeClient, connected
+from postroom.terminal.cli.entrance import Entrance, whoami
+from postroom.terminal.cli.options import argument, flag, option
+from postroom.terminal.cli.output import Output, clean
+
+LOOK_S = 0.25
+CHANNEL = "cli"
+
+
+class NoAnswer(PostroomError):
+    """No answer came within {seconds:g} seconds. The message {message_id} is kept and worked on."""
+
+    code = "NO_ANSWER"
+    exit_code = 8
+
+
+class Unanswered(PostroomError):
+    """Nobody could answer: {reason}"""
+
+    code = "UNANSWERED"
+    exit_code = 9
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    command(
+        app,
+        "send",
+        panel=panel,
+        store=False,
+        examples=[
+            'postroom send "@coder please look at the build" --wait',
+            "postroom send --agent coder < question.txt",
+            'postroom send "@dev plan the week" --wait --timeout 600 --json',
+        ],
+    )(send)
+
+
+def send(
+    at: Entrance,
+    text: Annotated[
+        list[str] | None, argument("TEXT", "What to say; without it, what comes on stdin.")
+    ] = None,
+    agent: Annotated[str | None, option("NAME", "For whom, instead of an @ in the text.", "--agent")] = None,
+    wait: Annotated[
+        bool, flag("Stay until the answer is there, and show what goes on.", "--wait", "-w")
+    ] = False,
+    timeout: Annotated[float, option("SECONDS", "How long to wait. Default 1800.", "--timeout")] = 1800.0,
+    message_id: Annotated[str | None, option("ID", "The same one is never taken twice.", "--id")] = None,
+) -> None:
+    """Write to an agent or a team. When this returns, the message is safe."""
+    said = " ".join(text) if text else sys.stdin.read()
+    body: dict[str, Any] = {
+        "message": said,
+        "channel": CHANNEL,
+        "sender": whoami(),
+        "messageId": message_id or f"cli_{uuid.uuid4().hex[:12]}",
+    }
+    if agent:
+        body["agent"] = agent
+    asyncio.run(_send(at.out, body, wait=wait, timeout=timeout))
+
+
+async def _send(out: Output, body: dict[str, Any], *, wait: bool, timeout: float) -> None:
+    async with connected(works=wait) as office, contextlib.AsyncExitStack() as stack:
+        if wait and office.live and not out.as_json:
+            watching = asyncio.create_task(_watch(office, out, body["messageId"]))
+            stack.push_async_callback(_ended, watching)
+        sent = await office.post("/api/message", body)
+        if not wait:
+            later = "" if office.live else " Postroom does not run; an agent reads it when it starts."
+            out.show(sent, f"Message enqueued: {sent['messageId']}.{later}")
+            return
+        found = await _answer(office, sent["messageId"], timeout)
+    if not found["replies"] and found["failures"]:
+        raise Unanswered(reason="; ".join(found["failures"]))
+    out.show(
+        {"messageId": sent["messageId"], "replies": found["replies"]},
+        *(reply["message"] for reply in found["replies"]),
+    )
+
+
+async def _answer(office: OfficeClient, message_id: str, timeout: float) -> dict[str, Any]:
+    try:
+        async with asyncio.timeout(timeout):
+            while True:
+                found = await office.get(f"/api/message/{message_id}", channel=CHANNEL)
+                if not found["open"] and (found["replies"] or found["failures"]):
+                    break
+                await asyncio.sleep(LOOK_S)
+    except TimeoutError:
+        raise NoAnswer(seconds=timeout, message_id=message_id) from None
+    for reply in found["replies"]:
+        await office.post(f"/api/responses/{reply['id']}/ack")
+    return found
+
+
+async def _watch(office: OfficeClient, out: Output, message_id: str) -> None:
+    """What agents do meanwhile, on stderr, so that the answer stays alone on stdout."""
+    import httpx2
+
+    names = "agent:invoke,agent:progress,agent:mention"
+    with contextlib.suppress(httpx2.TransportError):
+        async with office.http.stream(
+            "GET", "/api/events/stream", params={"type": names}, timeout=None
+        ) as answer:
+            async for event in httpx2.EventSource(answer):
+                if event.event == "connected":
+                    continue
+                data = json.loads(event.data)
+                if event.event == "agent:invoke":
+                    out.note(f"@{data['agentId']} begins")
+                elif event.event == "agent:mention":
+                    out.note(f"@{data['fromAgent']} asks @{data['toAgent']}")
+                elif data.get("messageId") == message_id:
+                    out.note(f"@{data['agentId']}: {clean(data['text'])[:200]}")
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,1 @@
+"""Views that stay on the screen and change as things happen."""

@@ -1,0 +1,5 @@
+"""Telling others over HTTP: events become deliveries in a queue, and deliveries become signed requests."""
+
+from postroom.webhooks.service import Webhooks
+
+__all__ = ["Webhooks"]

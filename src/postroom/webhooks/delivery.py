@@ -1,0 +1,171 @@
+"""Deliveries: claimed like any message, sent as signed requests, retried by the queue, given up at last."""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+import time
+from typing import Any
+
+import httpx2
+
+from postroom.clock import SECOND, Clock
+from postroom.errors import PostroomError
+from postroom.kernel import commands as c
+from postroom.kernel import jsontext, webhooks
+from postroom.kernel.rows import Stored
+from postroom.kernel.store import Reader
+from postroom.kernel.webhooks import Webhook
+from postroom.room import Room
+from postroom.webhooks import signing
+from postroom.webhooks.addresses import AddressRefused, AddressUnknown, resolve
+from postroom.webhooks.crowd import Crowd
+
+log = logging.getLogger("postroom.webhooks")
+
+TIMEOUT_S = 10.0
+LEASE_S = 60.0
+AT_ONCE = 10
+WAIT_S = 5.0
+
+
+class Couriers:
+    """`private` lets webhooks lead to addresses inside the house: for tests and closed networks.
+
+    `tls` says whom to trust, instead of the authorities everybody trusts.
+    """
+
+    def __init__(
+        self, room: Room, clock: Clock, *, private: bool = False, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._room = room
+        self._clock = clock
+        self._private = private
+        self._tls = tls
+        self._stop = asyncio.Event()
+        self._busy: set[asyncio.Task[None]] = set()
+        self._crowd = Crowd()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def run(self) -> None:
+        # No connection is used twice: at one address may be several hosts, and each must show its own name.
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
+        async with httpx2.AsyncClient(
+            verify=self._tls or True, timeout=TIMEOUT_S, limits=limits, trust_env=False
+        ) as client:
+            try:
+                while not self._stop.is_set():
+                    await self._round(client)
+            finally:
+                if self._busy:
+                    await asyncio.wait(self._busy, timeout=TIMEOUT_S)
+
+    async def _round(self, client: httpx2.AsyncClient) -> None:
+        free = AT_ONCE - len(self._busy)
+        if free <= 0:
+            await asyncio.wait(self._busy, return_when=asyncio.FIRST_COMPLETED)
+            return
+        claim = c.Claim(
+            queues=(webhooks.QUEUE,),
+            limit=free,
+            lease_s=LEASE_S,
+            worker="couriers",
+            actor="webhooks",
+            tenant=webhooks.TENANT,
+        )
+        taking = asyncio.ensure_future(self._room.take(claim, WAIT_S))
+        stopping = asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait((taking, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not taking.done():
+            taking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await taking
+            return
+        for stored in taking.result():
+            task = asyncio.create_task(self._carry(client, stored))
+            self._busy.add(task)
+            task.add_done_callback(self._busy.discard)
+
+    async def _carry(self, client: httpx2.AsyncClient, stored: Stored) -> None:
+        row = stored.row
+        held: dict[str, Any] = {
+            "message_id": row.id,
+            "token": row.token,
+            "actor": "webhooks",
+            "tenant": webhooks.TENANT,
+        }
+        labels: dict[str, Any] = jsontext.decode_any(stored.content.labels, {})
+        try:
+            hook = await self._room.look(lambda reader: _hook(reader, labels))
+            if hook is None or hook.status != "active":
+                await self._room.run(
+                    c.Cancel(message_id=row.id, reason="the webhook is gone or inactive", **_who())
+                )
+                return
+            put_off_s = self._crowd.enter(hook.id)
+            if put_off_s is not None:
+                await self._room.run(c.Snooze(seconds=put_off_s, reason="its receiver is slow", **held))
+                return
+            outcome = await self._tried(client, hook, stored.content.body or b"")
+            self._crowd.leave(hook.id, answered="status_code" in outcome)
+            if outcome.pop("delivered"):
+                await self._room.run(c.Complete(result=outcome, **held))
+                return
+            retry = row.attempts < hook.max_retries and not outcome.get("final")
+            await self._room.run(c.Fail(reason=outcome["problem"], retry=retry, **held))
+        except PostroomError as error:
+            log.warning("a delivery could not be settled: %s", error)
+
+    async def _tried(self, client: httpx2.AsyncClient, hook: Webhook, body: bytes) -> dict[str, Any]:
+        """What came of one request, however it went."""
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                status = await self._send(client, hook, body)
+        except AddressRefused as error:
+            return {"delivered": False, "problem": str(error), "final": True}
+        except AddressUnknown as error:
+            return {"delivered": False, "problem": str(error)}
+        except (httpx2.HTTPError, TimeoutError, OSError) as error:
+            return {"delivered": False, "problem": f"no answer ({type(error).__name__})"}
+        except Exception as error:
+            log.exception("a delivery failed in an unforeseen way")
+            return {"delivered": False, "problem": f"it could not be sent ({type(error).__name__})"}
+        took = round((time.monotonic() - started) * 1000, 1)
+        told = {"status_code": status, "took_ms": took}
+        if 200 <= status < 300:
+            return {"delivered": True, **told}
+        return {"delivered": False, "problem": f"answered with {status} after {took} ms", **told}
+
+    async def _send(self, client: httpx2.AsyncClient, hook: Webhook, body: bytes) -> int:
+        """The status of the answer. An address is looked up anew each time, and no more is read."""
+        address = await resolve(hook.url, private=self._private)
+        url = httpx2.URL(hook.url)
+        headers = {
+            "host": url.netloc.decode(),
+            "content-type": "application/json",
+            "user-agent": "postroom-webhooks",
+            **signing.headers(hook.secret, body, self._clock.now() // SECOND),
+        }
+        request = client.build_request(
+            "POST",
+            url.copy_with(host=address.ip),
+            content=body,
+            headers=headers,
+            extensions={"sni_hostname": address.host},
+        )
+        answer = await client.send(request, stream=True)
+        await answer.aclose()
+        return answer.status_code
+
+
+def _who() -> dict[str, Any]:
+    return {"actor": "webhooks", "tenant": webhooks.TENANT}
+
+
+def _hook(reader: Reader, labels: dict[str, Any]) -> Webhook | None:
+    found = reader.document(str(labels.get("tenant")), webhooks.KIND, str(labels.get("webhook")))
+    return webhooks.read(found.data) if found is not None and not found.gone else None

@@ -1,0 +1,198 @@
+"""From the ledger to deliveries: each event is read once; its deliveries are published with the new position.
+
+The same reader gives the subscribers of a scope's `_events` queue their copies.
+"""
+
+import asyncio
+import contextlib
+import time
+import uuid
+from typing import Any, NamedTuple
+
+from postroom.errors import PostroomError
+from postroom.kernel import commands as c
+from postroom.kernel import webhooks
+from postroom.kernel.ledger import Event
+from postroom.kernel.model import NewMessage
+from postroom.kernel.store import Reader
+from postroom.kernel.webhooks import EVENTS, PREFIX, Webhook
+from postroom.room import Room
+
+POSITION = "webhooks"
+AT_ONCE = 500
+KEEP_S = 5.0
+POLL_S = 5.0
+MOST = 10_000
+EVENTS_QUEUE = "_events"
+_NAMESPACE = uuid.UUID("5f1b6f0e-6d0c-4a53-9a55-2f0d2f1c9f10")
+
+
+class Told(NamedTuple):
+    """An event, who wants to hear of it, and what they hear."""
+
+    event: Event
+    hooks: list[Webhook]
+    heard: bool
+    payload: dict[str, Any]
+
+
+class Seen(NamedTuple):
+    last: int
+    told: list[Told]
+
+
+def _is_told(event: Event) -> bool:
+    """Events of messages in the queues of tenants; of system queues only that a message came to lie there."""
+    if PREFIX + event.type not in EVENTS or event.tenant == webhooks.TENANT or not event.queue:
+        return False
+    return not event.queue.startswith("_") or event.type == "message.dead_lettered"
+
+
+class Relay:
+    """`own_scopes` of the house's tenant hold its own mail, which is told to the owner's webhooks alone."""
+
+    def __init__(self, room: Room, *, own_scopes: frozenset[str] = frozenset({"office"})) -> None:
+        self._room = room
+        self._own_scopes = own_scopes
+        self._after: int | None = None
+        self._kept_at = 0.0
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until stopped; one event after the other, woken by commits."""
+        loop, rung = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(rung.set)
+
+        hub = self._room._core.hub
+        hub.follow(wake)
+        try:
+            while not self._stop.is_set():
+                rung.clear()
+                if await self.step():
+                    continue
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_S):
+                        await rung.wait()
+        finally:
+            hub.unfollow(wake)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def step(self) -> bool:
+        """Handle the next events; whether there were any."""
+        after = self._after if self._after is not None else await self._position()
+        seen = await self._room.look(lambda reader: self._look(reader, after))
+        self._after = seen.last
+        commands = [command for told in seen.told for command in self._deliveries(told)]
+        last = c.SetPosition(name=POSITION, seq=seen.last, hold=True, actor="webhooks", tenant="")
+        if commands:
+            try:
+                await self._room.run(c.Unit(commands=(*commands, last), actor="webhooks", tenant=""))
+            except PostroomError:
+                # One of them cannot be published (its queue was closed): each for itself, then.
+                for command in commands:
+                    with contextlib.suppress(PostroomError):
+                        await self._room.run(command)
+                await self._room.run(last)
+            self._kept_at = time.monotonic()
+        elif seen.last > after and time.monotonic() > self._kept_at + KEEP_S:
+            # Reading again what nobody wanted to hear does no harm, so this need not be kept each time.
+            await self._room.run(last)
+            self._kept_at = time.monotonic()
+        return seen.last > after
+
+    async def _position(self) -> int:
+        for position in await self._room.positions():
+            if position.name == POSITION:
+                return position.seq
+        head = await self._room.head()
+        await self._room.set_position(POSITION, head.seq, hold=True)
+        return head.seq
+
+    def _look(self, reader: Reader, after: int) -> "Seen":
+        """The next events, and of those that somebody wants to hear, what they are told."""
+        events = reader.events(after, AT_ONCE)
+        told: list[Told] = []
+        hooks: dict[str, list[Webhook]] = {}
+        heard: dict[tuple[str, str], bool] = {}
+        for event in events:
+            if not _is_told(event):
+                continue
+            tenant, scope = event.tenant, event.scope or ""
+            if tenant not in hooks:
+                found = reader.documents(tenant, webhooks.KIND, "", "", MOST)
+                hooks[tenant] = [webhooks.read(each.data) for each in found]
+            if (tenant, scope) not in heard:
+                copies = reader.queue(tenant, scope, EVENTS_QUEUE)
+                heard[tenant, scope] = copies is not None and bool(reader.subscriptions(copies.id))
+            if hooks[tenant] or heard[tenant, scope]:
+                told.append(Told(event, hooks[tenant], heard[tenant, scope], self._payload(reader, event)))
+        return Seen(events[-1].seq if events else after, told)
+
+    def _deliveries(self, told: "Told") -> list[c.Command]:
+        event = told.event
+        name = PREFIX + event.type
+        event_id = f"evt_{uuid.uuid5(_NAMESPACE, event.hash.hex()).hex}"
+        said = webhooks.envelope(name, event_id, event.tenant, told.payload, event.time)
+        commands: list[c.Command] = [
+            delivery(hook, said, event.message_id)
+            for hook in told.hooks
+            if hook.wants(name, event.time) and (hook.own_mail or not self._is_own_mail(event))
+        ]
+        if told.heard:
+            commands.append(_copy(event, said, event_id))
+        return commands
+
+    def _is_own_mail(self, event: Event) -> bool:
+        return event.scope in self._own_scopes and event.tenant == self._room._core.options.tenant
+
+    def _payload(self, reader: Reader, event: Event) -> dict[str, Any]:
+        assert event.message_id is not None
+        details = event.details
+        payload: dict[str, Any] = {
+            "message_id": event.message_id,
+            "scope": event.scope,
+            "queue": details.get("from", event.queue),
+            "correlation_id": event.correlation_id,
+            "attempts": details.get("attempts"),
+            "state": details.get("state"),
+        }
+        stored = reader.get(event.message_id)
+        if stored is not None:
+            message = self._room._core.directory.message(stored)
+            payload["message_type"] = message.message_type
+            if event.type == "message.completed":
+                payload["result"] = message.result
+            if event.type == "message.dead_lettered":
+                payload["failure_reason"] = message.failure_reason
+        return payload
+
+
+def delivery(hook: Webhook, told: dict[str, Any], message_id: str | None) -> c.Publish:
+    message = NewMessage(
+        body=told,
+        message_type=webhooks.MESSAGE,
+        labels={"webhook": hook.id, "tenant": hook.tenant, "about": message_id or ""},
+        idempotency_key=f"{hook.id}:{told['event_id']}",
+        source_type="webhook",
+        source_id=hook.id,
+    )
+    return c.Publish(queue=webhooks.QUEUE, messages=[message], actor="webhooks", tenant=webhooks.TENANT)
+
+
+def _copy(event: Event, told: dict[str, Any], event_id: str) -> c.Publish:
+    message = NewMessage(
+        body=told,
+        message_type=told["event_type"],
+        correlation_id=event.correlation_id,
+        causation_id=event.message_id,
+        idempotency_key=event_id,
+        source_type="service",
+        source_id="events",
+    )
+    path = f"{event.scope}/{EVENTS_QUEUE}"
+    return c.Publish(queue=path, messages=[message], actor="webhooks", tenant=event.tenant)

@@ -1,0 +1,180 @@
+"""One answer for a whole conversation: complete, in time, once, whatever happens to those who were asked."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import postroom
+from postroom import State
+from postroom.kernel import commands as c
+from postroom.office.clerk import Clerk
+from postroom.providers.protocol import ErrorKind, TurnRequest
+from postroom.providers.script_rules import Rule
+from tests.acceptance.office import AGENTS, Puppet, opened, staffed, text, until
+
+COMBINED = {"dev": {"agents": list(AGENTS), "leader_agent": "lead", "replies": "combined"}}
+FAN_OUT = [
+    Rule(agent="lead", match="Fixed", reply="All is well."),
+    Rule(agent="lead", reply="I ask.", hand_off={"coder": "fix it", "reviewer": "read it"}),
+    Rule(agent="coder", reply="Fixed.", seconds=5),
+    Rule(agent="reviewer", reply="Read.", seconds=1),
+]
+
+
+async def test_one_answer_comes_when_all_are_done(tmp_path: Path) -> None:
+    async with staffed(tmp_path, *FAN_OUT, teams=COMBINED) as desk:
+        await desk.write("@dev the login is broken")
+        [reply] = await desk.replies(1)
+        everything = await desk.quiet()
+        assert len([m for m in everything if m.queue == "outbox/web"]) == 1
+        first, second, third = text(reply).split("\n\n------\n\n")
+        assert first.startswith("@lead: I ask.")
+        assert (second, third) == ("@reviewer: Read.", "@coder: Fixed.")
+        assert reply.body["original"] == "@dev the login is broken"
+        assert (reply.channel, reply.sender_id) == ("web", "ann")
+
+
+async def test_an_agent_alone_answers_as_ever(tmp_path: Path) -> None:
+    async with staffed(tmp_path, Rule(agent="lead", reply="Yes."), teams=COMBINED) as desk:
+        await desk.write("@dev are you there?")
+        [reply] = await desk.replies(1)
+        assert text(reply) == "Yes.\n\n- [lead]"
+
+
+async def test_a_person_who_asks_three_at_once_gets_one_answer(tmp_path: Path) -> None:
+    rules = [Rule(agent=name, reply=f"{name} says yes") for name in AGENTS]
+    async with staffed(tmp_path, *rules, replies={"mode": "combined"}) as desk:
+        await desk.write("Shall we? [@lead: you] [@coder: you] [@reviewer: you]")
+        [reply] = await desk.replies(1)
+        assert sorted(text(reply).split("\n\n------\n\n")) == [
+            f"@{name}: {name} says yes" for name in sorted(AGENTS)
+        ]
+
+
+async def test_only_the_teams_that_want_it_combine(tmp_path: Path) -> None:
+    teams = {
+        **COMBINED,
+        "ops": {"agents": ["coder", "reviewer"], "leader_agent": "reviewer", "replies": "each"},
+    }
+    rules = [
+        Rule(agent="reviewer", match="deploy", reply="I ask.", hand_off={"coder": "do it"}),
+        Rule(agent="coder", reply="Done."),
+    ]
+    async with staffed(tmp_path, *rules, teams=teams) as desk:
+        await desk.write("@ops deploy")
+        assert [m.agent for m in await desk.replies(2)] == ["reviewer", "coder"]
+
+
+async def test_at_the_time_out_the_answer_says_who_is_missing_and_the_rest_follows(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def slowly(request: TurnRequest) -> str:
+        await gate.wait()
+        return "Fixed at last."
+
+    agents = {
+        "lead": {"provider": "script"},
+        "coder": {"provider": "puppet"},
+        "reviewer": {"provider": "script"},
+    }
+    rules = [rule for rule in FAN_OUT if rule.agent != "coder"]
+    options: dict[str, Any] = {
+        "puppets": {"puppet": Puppet(slowly)},
+        "agents": agents,
+        "teams": COMBINED,
+        "replies": {"combined_timeout_s": 0.5},
+    }
+    async with staffed(tmp_path, *rules, **options) as desk:
+        await desk.write("@dev the login is broken")
+        [partial] = await desk.replies(1)
+        assert "@reviewer: Read." in text(partial)
+        assert "@coder is still at work" in text(partial)
+        gate.set()
+        _, late = await desk.replies(2)
+        assert (late.agent, text(late)) == ("coder", "Fixed at last.\n\n- [coder]")
+        await desk.quiet()
+        await asyncio.sleep(0.3)
+        assert len(await desk.replies(2)) == 2
+
+
+async def test_a_branch_that_fails_for_good_is_part_of_the_answer(tmp_path: Path) -> None:
+    rules = [*FAN_OUT[:2], Rule(agent="coder", fail=ErrorKind.AUTH), FAN_OUT[3]]
+    async with staffed(tmp_path, *rules, teams=COMBINED) as desk:
+        await desk.write("@dev the login is broken")
+        [reply] = await desk.replies(1)
+        assert "@reviewer: Read." in text(reply)
+        assert "@coder could not answer: The script provider did not accept the credentials" in text(reply)
+        [dead] = [m for m in await desk.quiet() if m.state is State.DEAD]
+        assert f"postroom dead replay {dead.id}" in text(reply)
+
+
+async def test_a_branch_that_is_cancelled_does_not_hold_up_the_answer(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def never(request: TurnRequest) -> str:
+        await gate.wait()
+        return "too late"
+
+    agents = {
+        "lead": {"provider": "script"},
+        "coder": {"provider": "puppet"},
+        "reviewer": {"provider": "script"},
+    }
+    puppet = Puppet(never)
+    rules = [rule for rule in FAN_OUT if rule.agent != "coder"]
+    async with staffed(tmp_path, *rules, puppets={"puppet": puppet}, agents=agents, teams=COMBINED) as desk:
+        await desk.write("@dev the login is broken")
+        await until(lambda: puppet.working)
+        [note] = [m for m in (await desk.room.messages(scope="office")).messages if m.queue == "inbox/coder"]
+        await desk.office.cancel(note.id, "not needed any more")
+        [reply] = await desk.replies(1)
+        assert "@coder did not answer: not needed any more" in text(reply)
+        await until(lambda: not puppet.working)
+
+
+async def test_a_replayed_branch_answers_for_itself_after_the_combined_answer(tmp_path: Path) -> None:
+    rules = [*FAN_OUT[:2], Rule(agent="coder", fail=ErrorKind.AUTH, times=1, reply="Fixed."), FAN_OUT[3]]
+    async with staffed(tmp_path, *rules, teams=COMBINED) as desk:
+        await desk.write("@dev the login is broken")
+        await desk.replies(1)
+        [dead] = [m for m in await desk.quiet() if m.state is State.DEAD]
+        await desk.room.replay(dead.id)
+        _, late = await desk.replies(2)
+        assert (late.agent, text(late)) == ("coder", "Fixed.\n\n- [coder]")
+
+
+async def test_an_answer_that_is_owed_survives_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first process ends after the last branch, before anybody has put the answers together."""
+    async with postroom.open(str(tmp_path / "room.db")) as room:
+        with monkeypatch.context() as patch:
+            patch.setattr(Clerk, "run", _idle)
+            async with opened(room, tmp_path, *FAN_OUT, teams=COMBINED) as desk:
+                await desk.write("@dev the login is broken")
+                await until(lambda: _all_done(desk))
+                assert await _outbox(desk) == []
+        async with opened(room, tmp_path, *FAN_OUT, teams=COMBINED) as desk:
+            [reply] = await desk.replies(1)
+            assert len(text(reply).split("\n\n------\n\n")) == 3
+        async with opened(room, tmp_path, *FAN_OUT, teams=COMBINED) as desk:
+            await room.run(c.SetPosition(name="office-clerk", seq=0))
+            await asyncio.sleep(0.3)
+            assert len(await _outbox(desk)) == 1, "the ledger read again makes no second answer"
+
+
+async def _idle(clerk: Clerk) -> None:
+    """A clerk that sees nothing."""
+
+
+async def _all_done(desk: Any) -> bool:
+    page = await desk.room.messages(scope="office", limit=500)
+    inboxes = [m for m in page.messages if m.queue.startswith("inbox/")]
+    return [m.state for m in inboxes] == [State.COMPLETED] * 3
+
+
+async def _outbox(desk: Any) -> list[Any]:
+    page = await desk.room.messages(scope="office", limit=500)
+    return [m for m in page.messages if m.queue.startswith("outbox/")]

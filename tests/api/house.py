@@ -1,0 +1,102 @@
+"""A house for API tests: a real room, real lanes, and a real server on a free port."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+import postroom
+from postroom.api.app import Api
+from postroom.api.front import Front
+from postroom.clock import SystemClock
+from postroom.daemon.house import application
+from postroom.daemon.server import listen, serving, url_of
+from postroom.daemon.staff import HouseStaff
+from postroom.office.events import translator
+from postroom.settings import SettingsFile
+
+TOKEN = "a-token-for-tests-0123456789"
+AGENTS = ("lead", "coder", "reviewer")
+
+
+def document(folder: Path, **changes: Any) -> dict[str, Any]:
+    return {
+        "workspace": {"path": str(folder / "work")},
+        "agents": {name: {"name": name.title(), "provider": "script", "model": ""} for name in AGENTS},
+        "teams": {"dev": {"name": "Dev", "agents": list(AGENTS), "leader_agent": "lead"}},
+        "monitoring": {"heartbeat_interval": 0},
+        **changes,
+    }
+
+
+@dataclass
+class House:
+    front: Front
+    url: str
+    http: httpx2.AsyncClient
+    """Speaks for the owner."""
+
+    @property
+    def room(self) -> postroom.Room:
+        return self.front.room
+
+    def stranger(self, **headers: str) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(base_url=self.url, headers=headers)
+
+    async def until(self, path: str, ready: Any, within: float = 10.0) -> Any:
+        """The body of an answer, once `ready` says it is as it should be."""
+        async with asyncio.timeout(within):
+            while True:
+                body = (await self.http.get(path)).json()
+                if ready(body):
+                    return body
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def served(app: Api) -> AsyncIterator[str]:
+    listener = listen("127.0.0.1", 0)
+    async with serving(app, listener):
+        yield url_of("127.0.0.1", listener)
+
+
+@asynccontextmanager
+async def opened(
+    folder: Path,
+    *,
+    works: bool = True,
+    visitors: bool = True,
+    script: dict[str, Any] | None = None,
+    **changes: Any,
+) -> AsyncIterator[House]:
+    home = folder / "home"
+    home.mkdir()
+    settings = SettingsFile(home / "settings.json")
+    settings.replace(document(folder, **changes))
+    (home / "script.json").write_text(json.dumps(script or {"pace": 0.01}))
+    clock = SystemClock()
+    async with postroom.open(str(home / "postroom.db"), durability="relaxed") as room:
+        staff = HouseStaff(room, settings, home, clock, works=works, environment={})
+        await staff.open()
+        front = Front(
+            room=room,
+            staff=staff,
+            settings=settings,
+            home=home,
+            clock=clock,
+            token=TOKEN,
+            started_at=clock.now(),
+            translate=translator(room, lambda: staff.office.directory),
+        )
+        try:
+            async with served(application(front, visitors=visitors)) as url:
+                headers = {"authorization": f"Bearer {TOKEN}"}
+                async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=20) as http:
+                    yield House(front, url, http)
+        finally:
+            await staff.close(2)

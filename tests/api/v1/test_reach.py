@@ -1,0 +1,122 @@
+"""What a caller may do does not grow by way of keys, roles, streams, rules or webhooks."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroom.webhooks.service import Webhooks
+from tests.api.v1.receiver import receiving
+from tests.api.v1.service import Caller, Service, serving
+from tests.api.v1.test_checklist import JOBS, SCOPE
+
+MANAGE: dict[str, Any] = {"permissions": ["manage"]}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/api-keys", {"name": "x", "permissions": ["view"]}),
+        ("POST", "/api-keys", {"name": "x", "role": "tenant_viewer"}),
+        ("POST", "/api-keys", {"name": "x", "role": "tenant_admin"}),
+        ("POST", "/api-keys", {"name": "x", "role": "publishers"}),
+        ("POST", "/api-keys", {"name": "x", "assigned_user_id": "ann"}),
+        ("POST", "/api-keys", {"name": "x", "permissions": ["manage"], "assigned_user_id": "nobody"}),
+        ("POST", "/api-keys", {"name": "x", "permissions": ["manage"], "groups": ["board"]}),
+        ("POST", SCOPE + "/api-keys", {"name": "x", "permissions": ["manage"], "groups": ["board"]}),
+        ("POST", "/iam/custom-roles", {"name": "all", "module_permissions": ["manage", "view"]}),
+        ("PUT", "/users/me/module-permissions", {"permissions": ["view"]}),
+        ("POST", SCOPE + "/grants", {"principal_type": "user", "principal_id": "x", "permissions": ["view"]}),
+    ],
+)
+async def test_nobody_gives_what_they_do_not_have(
+    jobs: Caller, service: Service, method: str, path: str, body: dict[str, Any]
+) -> None:
+    await jobs.post("/iam/custom-roles", {"name": "publishers", "module_permissions": ["publish"]})
+    await jobs("PUT", "/users/ann/module-permissions", {"permissions": ["view"]})
+    manager = await service.key(**MANAGE)
+    refused = await manager(method, path, body)
+    assert (refused.status, refused.code) == (403, "AUTHZ_PERMISSION_DENIED"), refused.document
+
+
+async def test_a_key_is_not_taken_by_rotating_it(jobs: Caller, service: Service) -> None:
+    manager = await service.key(**MANAGE)
+    for wanted in ({"role": "tenant_admin"}, {"permissions": ["view"]}, {"role": "super_admin"}):
+        other = await service.key(**{"role": None, **wanted})
+        path = f"/api-keys/{other.headers['x-key-id']}/rotate"
+        assert (await manager("POST", path)).code == "AUTHZ_PERMISSION_DENIED"
+        assert (await other("GET", "/scopes")).status == 200, "it is still good"
+    admin = await service.key()
+    refused = await admin("POST", path)
+    assert refused.code == "AUTHZ_PERMISSION_DENIED", "not even by an administrator of the tenant"
+    own = f"/api-keys/{manager.headers['x-key-id']}/rotate"
+    assert (await manager("POST", own)).status == 200, "its own everybody may"
+    peer = await service.key(**MANAGE)
+    assert (await manager("POST", f"/api-keys/{peer.headers['x-key-id']}/rotate")).status == 200
+
+
+async def test_a_stream_ends_where_its_writer_may_publish(jobs: Caller, service: Service) -> None:
+    writer = await service.key(permissions=["publish", "view"])
+    refused = await writer("POST", SCOPE + "/streams", {"queue_id": "_dead_letter"})
+    assert refused.code == "SCAIQUEUE_SYSTEM_QUEUE"
+    assert (await writer("POST", SCOPE + "/streams", {"queue_id": "jobs"})).status == 201
+    entry = {"principal_type": "user", "principal_id": "bob", "permissions": ["publish"]}
+    await jobs.post(JOBS + "/acl", entry)
+    hidden = await writer("POST", SCOPE + "/streams", {"queue_id": "jobs"})
+    missing = await writer("POST", SCOPE + "/streams", {"queue_id": "nope"})
+    assert (hidden.status, hidden.code) == (missing.status, missing.code)
+    assert hidden.code == "SCAIQUEUE_QUEUE_NOT_FOUND"
+
+
+async def test_a_decision_leads_only_where_its_publisher_may_publish(jobs: Caller, service: Service) -> None:
+    publisher = await service.key(permissions=["publish", "view"])
+    await jobs.post(SCOPE + "/queues", {"slug": "open"})
+    closed = {"principal_type": "user", "principal_id": "bob", "permissions": ["publish"]}
+    await jobs.post(JOBS + "/acl", closed)
+    asks: dict[str, Any] = {"sections": [{"type": "decision", "options": ["yes", "no"]}], "timeout_s": 60}
+    for way in (
+        {"on_decision": {"yes": {"queue": "jobs"}}},
+        {"on_decision": {"yes": {"queue": "/work/jobs"}}},
+        {"escalation": {"queue": "jobs"}},
+    ):
+        path = SCOPE + "/queues/open/messages"
+        refused = await publisher("POST", path, {"hitl_spec": {**asks, **way}})
+        assert (refused.status, refused.code) == (422, "SCAIQUEUE_HITL_INVALID")
+        assert (await jobs("POST", path, {"hitl_spec": {**asks, **way}})).status == 201
+
+
+async def test_a_rule_names_only_queues_its_maker_sees(jobs: Caller, service: Service) -> None:
+    manager = await service.key(permissions=["manage", "view"])
+    await jobs.post(SCOPE + "/queues", {"slug": "open"})
+    await jobs.post(JOBS + "/acl", {"principal_type": "user", "principal_id": "bob", "permissions": ["view"]})
+    action = {"type": "route", "target_queue_id": "open"}
+    for name in ("jobs", "nope"):
+        rule = {"name": "r", "source_queue_id": name, "action": action}
+        refused = await manager("POST", SCOPE + "/routing-rules", rule)
+        assert refused.document["error"]["details"][0]["message"] == f"there is no queue {name!r}"
+
+
+async def test_the_mail_of_the_house_is_told_to_webhooks_of_the_owner_alone(tmp_path: Path) -> None:
+    async with (
+        serving(tmp_path, private_webhooks=True) as service,
+        Webhooks(service.room, private=True).running(),
+        receiving() as mine,
+        receiving() as theirs,
+    ):
+        admin = await service.key()
+        await service.owner.post("/webhooks", {"url": mine.url})
+        hook = await admin.post("/webhooks", {"url": theirs.url})
+        for scope in ("office", "work"):
+            await service.owner.post("/scopes", {"slug": scope})
+            await service.owner.post(f"/scopes/{scope}/queues", {"slug": "jobs"})
+            await service.owner.post(f"/scopes/{scope}/queues/jobs/messages", {"body": scope})
+        assert {event["payload"]["scope"] for event in await mine.events(2)} == {"office", "work"}
+        assert [event["payload"]["scope"] for event in await theirs.events(1)] == ["work"]
+        deliveries = await admin.get(f"/webhooks/{hook['id']}/deliveries")
+        assert len(deliveries) == 1
+        # Another address for the owner's webhook, by somebody else: then it is no longer the owner's.
+        [own] = [each for each in await admin.get("/webhooks") if each["id"] != hook["id"]]
+        await admin("PUT", f"/webhooks/{own['id']}", {"url": theirs.url})
+        for scope in ("office", "work"):
+            await service.owner.post(f"/scopes/{scope}/queues/jobs/messages", {"body": 2})
+        assert {event["payload"]["scope"] for event in await theirs.events(3)} == {"work"}

@@ -1,0 +1,51 @@
+"""What tests of schedules stand on: an office with two agents and a team, and a clock that stands."""
+
+from datetime import datetime
+
+from postroom import Message, Room
+from postroom.clock import ManualClock, from_datetime
+from postroom.kernel import commands as c
+from postroom.office import places
+from postroom.office.routing import Agent, Directory, Team
+from postroom.office.schedules import Clockwork, Schedules
+
+DIRECTORY = Directory(
+    [Agent("lead", "Lead"), Agent("coder", "Coder")], [Team("dev", "Dev", "lead", ("lead", "coder"))]
+)
+
+
+def moment(text: str) -> int:
+    return from_datetime(datetime.fromisoformat(text))
+
+
+async def furnish(room: Room, directory: Directory = DIRECTORY, depth: int = 100_000) -> None:
+    commands = places.furnish(directory, (), attempts=3, depth=depth)
+    await room.run(c.Unit(commands=tuple(commands)))
+
+
+def a_book(
+    room: Room, clock: ManualClock, clockwork: Clockwork | None = None, zone: str = "UTC"
+) -> Schedules:
+    changed = clockwork.wake if clockwork else lambda: None
+    return Schedules(room, lambda: DIRECTORY, clock, zone=zone, changed=changed)
+
+
+def a_clockwork(room: Room, clock: ManualClock) -> Clockwork:
+    return Clockwork(room, lambda: DIRECTORY, clock)
+
+
+async def mail(room: Room, agent: str = "coder") -> list[Message]:
+    """All letters to an agent so far, in the order of entry."""
+    found: list[Message] = []
+    cursor = None
+    while True:
+        page = await room.messages(queue=places.inbox(agent), cursor=cursor, limit=1000)
+        found += page.messages
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+def slots(messages: list[Message]) -> list[str]:
+    """The times for which they were sent."""
+    return [(message.idempotency_key or "").rpartition("/")[2] for message in messages]

@@ -1,0 +1,51 @@
+"""A trace shows what caused what, who did it, how it ended and what it cost."""
+
+from pathlib import Path
+
+from tests.acceptance.office import staffed
+
+from postroom.office.traces import Step, trace
+from postroom.providers.protocol import ErrorKind
+from postroom.providers.script_rules import Rule
+
+RULES = [
+    Rule(agent="lead", reply="I ask. [#dev: we begin]", match="login", hand_off={"coder": "fix it"}),
+    Rule(agent="coder", match="fix it", fail=ErrorKind.CRASHED, times=1, reply="Fixed."),
+    Rule(match="Chat room", reply="noted"),
+]
+
+
+def lines(step: Step, depth: int = 0) -> list[str]:
+    turns = ",".join(f"{turn.agent} {turn.outcome}" for turn in step.turns)
+    line = f"{'  ' * depth}{step.kind}: {step.who} to {step.to}, {step.state} [{turns}]"
+    return [line, *(below for cause in step.causes for below in lines(cause, depth + 1))]
+
+
+async def test_a_conversation_is_a_tree(tmp_path: Path) -> None:
+    async with staffed(tmp_path, *RULES) as desk:
+        await desk.room.update_queue("office/inbox/coder", backoff_base_s=0.01)
+        await desk.write("@lead something else entirely", sender_id="bob")
+        sent = await desk.write("@dev the login is broken")
+        await desk.replies(3)
+        await desk.quiet()
+        talk = (await desk.room.get(sent.receipts[0].id)).correlation_id or ""
+        told = await trace(desk.room, talk)
+    [root] = told.roots
+    assert sorted(lines(root)) == sorted(
+        [
+            "mail: Ann to @lead, completed [lead finished]",
+            "  reply: @lead to Ann, pending []",
+            "  note: @lead to @coder, completed [coder crashed,coder finished]",
+            "    reply: @coder to Ann, pending []",
+            "  post: @lead to #dev, completed []",
+        ]
+    )
+    assert next(cause.text for cause in root.causes if cause.kind == "note") == "fix it"
+    assert (told.messages, told.turns, told.cost_usd) == (5, 3, "0.0")
+    assert told.began_at == root.began_at <= (root.ended_at or 0) <= told.ended_at
+
+
+async def test_a_conversation_that_nobody_knows_is_empty(tmp_path: Path) -> None:
+    async with staffed(tmp_path) as desk:
+        told = await trace(desk.room, "web:nobody")
+    assert (told.roots, told.messages, told.cost_usd) == ([], 0, None)

@@ -1,0 +1,80 @@
+"""One turn: every event told, one verdict kept, and its cost reckoned beside the event loop."""
+
+import threading
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from postroom.office import turns
+from postroom.office.turns import Turn, take_turn
+from postroom.providers.costs import Cost
+from postroom.providers.protocol import (
+    ErrorKind,
+    Failed,
+    Finished,
+    SessionStarted,
+    SessionTotal,
+    TextChunk,
+    TurnEvent,
+    TurnStream,
+    Usage,
+)
+
+
+async def stream(*events: TurnEvent) -> TurnStream:
+    for event in events:
+        yield event
+
+
+async def taken(*events: TurnEvent) -> tuple[Turn, list[TurnEvent]]:
+    told: list[TurnEvent] = []
+
+    async def tell(event: TurnEvent) -> None:
+        told.append(event)
+
+    return await take_turn("t1", stream(*events), lambda: 7, tell), told
+
+
+async def test_every_event_is_told_and_what_matters_is_kept() -> None:
+    events = (
+        SessionStarted(session_id="s1", provider="one"),
+        SessionStarted(session_id="s2", provider="two"),
+        TextChunk(text="Do"),
+        Usage(provider="two", model="m", cost_usd=0.5, session_total=SessionTotal(input_tokens=9)),
+        Finished(text="Done."),
+    )
+    turn, told = await taken(*events)
+    assert told == list(events)
+    assert (turn.sessions, turn.provider) == ({"one": "s1", "two": "s2"}, "two")
+    assert turn.totals == {"two": SessionTotal(input_tokens=9)}
+    assert (turn.cost_usd, turn.verdict) == (Decimal("0.5"), Finished(text="Done."))
+
+
+async def test_a_stream_without_a_verdict_has_crashed() -> None:
+    turn, _ = await taken(TextChunk(text="Do"))
+    assert isinstance(turn.verdict, Failed)
+    assert turn.verdict.kind is ErrorKind.CRASHED
+
+
+async def test_words_that_cannot_be_written_are_made_writable() -> None:
+    turn, _ = await taken(Finished(text="half \ud83d a pair"))
+    assert isinstance(turn.verdict, Finished)
+    assert turn.verdict.text == "half ? a pair"
+
+
+@pytest.mark.parametrize(("reported", "beside"), [(0.1, False), (None, True)])
+async def test_a_price_that_must_be_looked_up_does_not_hold_up_the_others(
+    monkeypatch: pytest.MonkeyPatch, reported: float | None, beside: bool
+) -> None:
+    """The list of prices takes a while to load."""
+    threads: list[threading.Thread] = []
+
+    def reckon(*_: Any) -> Cost:
+        threads.append(threading.current_thread())
+        return Cost(Decimal("0.1"), "a list")
+
+    monkeypatch.setattr(turns, "turn_cost", reckon)
+    turn, _ = await taken(Usage(provider="p", model="m", cost_usd=reported), Finished(text="ok"))
+    assert turn.cost_usd == Decimal("0.1")
+    assert (threads[0] is not threading.main_thread()) is beside

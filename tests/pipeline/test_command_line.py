@@ -1,0 +1,84 @@
+"""The commands of the pipeline say what is missing and what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.lake.tables import BRONZE
+from postroom.pipeline.sources.sqlite import SqliteSource
+from tests.terminal.cli.runner import Cli
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    for name in ("POSTROOM_STORE", "POSTROOM_LAKE"):
+        monkeypatch.delenv(name, raising=False)
+    cli = Cli(tmp_path, monkeypatch, capsys)
+    monkeypatch.setenv("POSTROOM_HOME", str(cli.home))
+    return cli
+
+
+def test_a_month_is_made_and_its_status_told(cli: Cli) -> None:
+    made = cli.json(
+        "pipeline", "generate", "--store", "m.db", "--history", "6h", "--rate", "40", "--seed", "2"
+    )
+    state = cli.json("pipeline", "status", "--store", "m.db")
+    assert (state["position"], state["behind"], state["tables"]) == (0, made["events"], [])
+    again = cli("pipeline", "generate", "--store", "m.db")
+    assert again.code == 2
+    assert "exists already" in again.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["pipeline", "query", "SELECT 1"], 4, "postroom pipeline run"),
+        (["pipeline", "report"], 4, "postroom pipeline run"),
+        (["pipeline", "run"], 4, "There is no store"),
+        (["pipeline", "backtest"], 2, "either --rule FILE, or a guard"),
+        (["why", "nobody"], 4, "no message"),
+        (["trace", "nobody"], 4, "no conversation or message"),
+    ],
+)
+def test_what_is_missing_is_told_with_what_to_do(cli: Cli, words: list[str], code: int, told: str) -> None:
+    done = cli(*words)
+    assert (done.code, told in done.err) == (code, True), done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_a_file_is_not_written_over_without_being_told_to(cli: Cli) -> None:
+    (cli.folder / "r.html").write_text("mine")
+    assert cli("pipeline", "report", "--out", "r.html").code == 5
+    assert (cli.folder / "r.html").read_text() == "mine"
+
+
+def test_the_hot_store_answers_alone_when_there_is_no_lake(cli: Cli, month: SqliteSource) -> None:
+    found = cli.json("history", "search", "invoice", "--store", month.path, "--limit", "3")
+    assert found
+    assert {row["from"] for row in found} == {"store"}
+    tree = cli.json("trace", found[0]["id"], "--store", month.path)
+    assert found[0]["id"] in {span["span_id"] for span in tree["spans"]}
+    told = cli.json("why", found[0]["id"], "--store", month.path)
+    assert told["from"] == "store"
+
+
+def test_retaining_asks_first_counts_when_told_to_and_needs_an_age(cli: Cli) -> None:
+    lake = Lake(str(cli.folder / "lake"))
+    for table in BRONZE:
+        lake.commit(table, [], Positions(1, 1))
+    told = cli.json("pipeline", "retain", "--keep", "90d", "--dry-run", "--lake", lake.location)
+    assert told["bronze/ledger"] == {"rows": 0, "files": 0, "kept": 0}
+    assert cli("pipeline", "retain", "--lake", lake.location).code == 2
+    nowhere = cli("pipeline", "retain", "--keep", "1d", "--lake", str(cli.folder / "none"))
+    assert (nowhere.code, "postroom pipeline run" in nowhere.err) == (4, True)
+
+
+def test_compact_and_vacuum_tell_what_they_did(cli: Cli) -> None:
+    lake = Lake(str(cli.folder / "lake"))
+    for table in BRONZE:
+        lake.commit(table, [], Positions(1, 1))
+    for verb in ("compact", "vacuum"):
+        done = cli.json("pipeline", verb, "--lake", lake.location)
+        assert set(done) == {table.name for table in BRONZE}

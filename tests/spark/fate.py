@@ -1,0 +1,196 @@
+"""Who decides over the processes of `mortal`: each planned kill waits for its moment, then it is a SIGKILL."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.spark.mortal import FATE
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Plan:
+    """After so many questions, and so long after the last of them, this kind of process dies."""
+
+    victim: str
+    questions: int
+    delay_s: float
+    own: bool = False
+    """Only the questions of the driver itself count: its commits."""
+
+
+@dataclass
+class Kill:
+    victim: str
+    pid: int
+    where: str
+    delay_s: float
+
+
+class Fate:
+    """Answers on a socket. `driver` and `jvm` are the processes that drive now."""
+
+    def __init__(self, folder: Path, plans: list[Plan]) -> None:
+        self.address = str(folder / "fate")
+        self.plans = plans
+        self.kills: list[Kill] = []
+        self._wanted = len(plans)
+        self.driver = self.jvm = 0
+        self._lock = threading.Lock()
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(self.address)
+        self._server.listen(64)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    @property
+    def done(self) -> bool:
+        return len(self.kills) == self._wanted
+
+    def close(self) -> None:
+        self._server.close()
+        os.unlink(self.address)
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                line, _ = self._server.accept()
+                threading.Thread(target=self._answer, args=(line,), daemon=True).start()
+
+    def _answer(self, line: socket.socket) -> None:
+        with line, contextlib.suppress(OSError):
+            pid, _, where = line.recv(200).decode().strip().partition(" ")
+            if pid:
+                self._decide(int(pid), where)
+            line.send(b"1")
+
+    def _decide(self, pid: int, where: str) -> None:
+        with self._lock:
+            if not self.plans:
+                return
+            plan = self.plans[0]
+            found = self._victim(plan, pid)
+            if found is None:
+                return
+            plan.questions -= 1
+            if plan.questions > 0:
+                return
+            self.plans.pop(0)
+        if plan.delay_s:
+            threading.Timer(plan.delay_s, self._kill, (plan, found, where)).start()
+        else:
+            self._kill(plan, found, where)
+
+    def _victim(self, plan: Plan, pid: int) -> int | None:
+        """None when whoever asks is not one to die by this plan."""
+        if plan.victim in ("driver", "jvm"):
+            if plan.own and pid != self.driver:
+                return None
+            return self.driver if plan.victim == "driver" else self.jvm
+        if pid == self.driver:
+            return None
+        if plan.victim == "worker":
+            return pid
+        daemon = parent(pid)
+        return daemon if plan.victim == "daemon" or daemon is None else parent(daemon)
+
+    def _kill(self, plan: Plan, pid: int, where: str) -> None:
+        """A victim that ended by itself in the meantime is replaced by the next of its kind."""
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            with self._lock:
+                self.plans.insert(0, Plan(plan.victim, 1, 0))
+            return
+        self.kills.append(Kill(plan.victim, pid, where, round(plan.delay_s, 3)))
+
+
+def parent(pid: int) -> int | None:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
+
+
+def planned(rng: random.Random, victims: dict[str, int]) -> list[Plan]:
+    """In any order; every second one dies while it waits for the answer, the others somewhat later."""
+    each = [victim for victim, count in victims.items() for _ in range(count)]
+    rng.shuffle(each)
+    return [
+        Plan(
+            victim,
+            rng.randint(1, 8),
+            rng.choice((0.0, rng.uniform(0.001, 0.25))),
+            own=victim in ("driver", "jvm") and rng.random() < 0.6,
+        )
+        for victim in each
+    ]
+
+
+@dataclass
+class Driver:
+    """A driver in a process of its own, started again whenever it is gone."""
+
+    fate: Fate
+    master: str
+    process: "subprocess.Popen[str] | None" = None
+
+    def _alive(self) -> "subprocess.Popen[str]":
+        while self.process is None:
+            # What dying processes say is of interest only when the test fails.
+            log = Path(self.fate.address).with_name("driver.log").open("ab")
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.spark.mortal", "drive", self.master],
+                env={**os.environ, "PYTHONPATH": str(ROOT), FATE: self.fate.address},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=ROOT,
+                start_new_session=True,
+            )
+            log.close()
+            ready = self._read(self.process)
+            if ready is None:
+                self.bury()
+                continue
+            self.fate.driver, self.fate.jvm = ready["ready"], ready["jvm"]
+        return self.process
+
+    def run(self, store: str, lake: str) -> bool:
+        """Whether a run came through; otherwise something was killed that it needed."""
+        process = self._alive()
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps([store, lake]) + "\n")
+            process.stdin.flush()
+        answer = self._read(process)
+        if answer is None or not os.path.exists(f"/proc/{self.fate.jvm}/exe"):
+            self.bury()
+        return answer is not None and "events" in answer
+
+    def _read(self, process: "subprocess.Popen[str]") -> dict[str, Any] | None:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        return json.loads(line) if line else None
+
+    def bury(self) -> None:
+        """The end of whatever it left behind."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            assert self.process.stdin is not None
+            assert self.process.stdout is not None
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+            self.process.stdout.close()
+        self.process = None

@@ -1,0 +1,53 @@
+"""A real house runs the real pipeline: somebody asks over HTTP, watches it work, and reads what came out."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.daemon.house_process import HouseProcess
+
+
+@pytest.fixture
+def house(tmp_path: Path):
+    house = HouseProcess(tmp_path)
+    yield house
+    house.end()
+
+
+def until(door: httpx2.Client, done: Any) -> list[dict[str, Any]]:
+    """What the status said, again and again, until it says what is waited for."""
+    seen: list[dict[str, Any]] = []
+    end = time.monotonic() + 240
+    while time.monotonic() < end:
+        seen.append(door.get("/api/pipeline/status").json())
+        if done(seen[-1]):
+            return seen
+        time.sleep(0.1)  # as a page does that shows progress
+    raise AssertionError(seen[-1])
+
+
+def test_a_run_is_asked_for_watched_and_its_result_served(house: HouseProcess) -> None:
+    house.start()
+    house.cli("send", "@coder hello", "--wait")
+    with httpx2.Client(base_url=house.url, headers=house.headers, timeout=60) as door:
+        before = door.get("/api/pipeline/status").json()
+        assert (before["position"], before["running"], before["house"]["last"]) == (0, None, None)
+        begun = door.post("/api/pipeline/run")
+        assert begun.status_code == 202, begun.text
+        again = door.post("/api/pipeline/run")
+        assert (again.status_code, again.json()["code"]) == (409, "PIPELINE_BUSY")
+        seen = until(door, lambda said: said["house"]["last"]["ended_at"])
+        last = seen[-1]["house"]["last"]
+        assert (last["ok"], last["pid"], last["by"]) == (True, begun.json()["pid"], "api"), last
+        told = [said["running"]["progress"] for said in seen if said["running"]]
+        assert {"bronze", "message_life"} <= {each["step"] for each in told if each}
+        assert all(each["left"] == each["total"] - each["done"] for each in told if each)
+        assert seen[-1]["running"] is None
+        assert last["events"] == seen[-1]["position"] > 0
+        assert door.get("/api/insights/overview").json()["messages"] > 0
+    told_here = house.cli("status").stdout
+    assert "pipeline" in told_here
+    assert (house.home.logs / "pipeline.log").exists()

@@ -1,0 +1,101 @@
+"""A message's life comes out of its events, in whatever portions they arrive."""
+
+import json
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from postroom.pipeline.lake.tables import LEDGER, MESSAGE_LIFE
+from postroom.pipeline.silver.message_life import lives
+from tests.spark.conftest import frame
+
+T0 = 1_794_000_000_000_000
+ID = "01a1b1f6-0800-7000-8000-000000000001"
+
+
+def event(seq: int, change: str, seconds: float, message: str = ID, **data: Any) -> dict[str, Any]:
+    return {
+        "seq": seq,
+        "time": T0 + round(seconds * 1e6),
+        "type": f"message.{change}",
+        "tenant": "default",
+        "scope": "office",
+        "queue": "inbox/coder",
+        "message_id": message,
+        "correlation_id": "talk",
+        "actor": "web",
+        "data": json.dumps(data),
+    }
+
+
+LIFE = [
+    event(
+        1,
+        "published",
+        0,
+        state="pending",
+        attempts=0,
+        type="office.mail",
+        tier="normal",
+        bytes=10,
+        channel="web",
+    ),
+    event(2, "claimed", 2, state="claimed", attempts=1),
+    event(3, "failed", 5, state="delayed", attempts=1, reason="too slow", kind="timed_out"),
+    event(4, "ready", 10, state="pending", attempts=1),
+    event(5, "claimed", 11, state="claimed", attempts=2),
+    event(6, "extended", 15, state="claimed", attempts=2),
+    event(7, "completed", 20, state="completed", attempts=2),
+]
+
+
+def the(rows: Any) -> dict[str, Any]:
+    [row] = rows.toArrow().to_pylist()
+    return row
+
+
+def test_waits_work_and_failures_of_a_whole_life(spark: Any) -> None:
+    row = the(lives(frame(spark, LEDGER, LIFE)))
+    assert (row["state"], row["outcome"], row["attempts"], row["claims"]) == ("completed", "completed", 2, 2)
+    assert (row["wait_us"], row["work_us"], row["total_us"]) == (2_000_000, 12_000_000, 20_000_000)
+    assert (row["error_class"], row["error_reason"], row["failures"]) == ("timed_out", "too slow", 1)
+    assert (row["agent"], row["channel"], row["queue"]) == ("coder", "web", "inbox/coder")
+    assert row["finished_at"] == datetime.fromtimestamp((T0 + 20_000_000) / 1e6, UTC)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_a_life_that_arrives_in_two_portions_is_the_same(spark: Any, cut: int) -> None:
+    whole = the(lives(frame(spark, LEDGER, LIFE)))
+    first = lives(frame(spark, LEDGER, LIFE[:cut]))
+    known = frame(spark, MESSAGE_LIFE, first.toArrow().to_pylist())
+    assert the(lives(frame(spark, LEDGER, LIFE[cut:]), known)) == whole
+
+
+def test_what_is_claimed_now_counts_only_finished_work(spark: Any) -> None:
+    row = the(lives(frame(spark, LEDGER, LIFE[:5])))
+    assert (row["outcome"], row["work_us"], row["finished_at"]) == ("open", 3_000_000, None)
+
+
+def test_a_claim_that_was_cancelled_from_outside_ends_there(spark: Any) -> None:
+    ended = [*LIFE[:2], event(3, "cancelled", 9, state="cancelled", attempts=1)]
+    row = the(lives(frame(spark, LEDGER, ended)))
+    assert (row["outcome"], row["work_us"]) == ("cancelled", 7_000_000)
+
+
+def test_unknown_events_and_states_are_passed_over(spark: Any) -> None:
+    odd = [
+        *LIFE,
+        event(8, "teleported", 30, state="pending", attempts=3),
+        event(9, "claimed", 31, state="limbo", attempts=3),
+        {**event(10, "claimed", 32), "data": "{broken"},
+    ]
+    assert the(lives(frame(spark, LEDGER, odd))) == the(lives(frame(spark, LEDGER, LIFE)))
+
+
+def test_the_day_comes_from_the_id_and_foreign_ids_get_day_zero(spark: Any) -> None:
+    foreign = [event(1, "published", 0, message="my-own-id", state="pending", attempts=0)]
+    rows = lives(frame(spark, LEDGER, [*LIFE, *foreign])).toArrow().to_pylist()
+    days = {row["message_id"]: row["day"] for row in rows}
+    assert days["my-own-id"] == date(1970, 1, 1)
+    assert days[ID] == datetime.fromtimestamp(int(ID[:8] + ID[9:13], 16) / 1000, UTC).date()

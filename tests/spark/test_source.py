@@ -1,0 +1,94 @@
+"""Anybody's Spark job reads the ledger without gaps or repeats, and publishes once for each key."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroom.pipeline.sources.spark import register
+from postroom.pipeline.sources.sqlite import SqliteSource
+from postroom.room import open_sync
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known(spark: Any) -> None:
+    register(spark)
+
+
+def read(spark: Any, source: SqliteSource, **options: Any) -> Any:
+    return spark.read.format("postroom").options(**options).load(source.path)
+
+
+def test_the_ledger_comes_whole_and_in_order_from_many_tasks(spark: Any, month: SqliteSource) -> None:
+    ledger = read(spark, month, rowsPerTask=400)
+    found = ledger.select("seq", "hash").toArrow()
+    head = month.snapshot()
+    assert found["seq"].to_pylist() == list(range(1, head.head + 1))
+    assert found["hash"][-1].as_py() == head.head_hash
+    assert ledger.rdd.getNumPartitions() == -(-head.head // 400)
+
+
+def test_comparisons_of_the_number_narrow_what_is_read(spark: Any, month: SqliteSource) -> None:
+    some = read(spark, month, rowsPerTask=10).where("seq > 20 AND seq <= 40 AND type LIKE 'message.%'")
+    assert some.rdd.getNumPartitions() == 2
+    numbers = some.select("seq").toArrow()["seq"].to_pylist()
+    assert numbers
+    assert all(20 < seq <= 40 for seq in numbers)
+
+
+def test_messages_and_records_have_their_declared_columns(spark: Any, month: SqliteSource) -> None:
+    snapshot = month.snapshot()
+    assert read(spark, month, table="messages").count() == snapshot.messages
+    turns = read(spark, month, table="records").where("kind = 'turn'").limit(1).toArrow().to_pylist()
+    assert turns[0]["redacted"] is False
+    with pytest.raises(Exception, match="must be one of ledger"):
+        read(spark, month, table="nonsense").count()
+
+
+def test_a_stream_takes_what_is_there_and_goes_on_where_it_ended(
+    spark: Any, month: SqliteSource, tmp_path: Path
+) -> None:
+    def follow(most: int) -> list[int]:
+        stream = spark.readStream.format("postroom").option("maxRows", most).load(month.path)
+        query = (
+            stream.select("seq")
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "out"))
+        )
+        query.awaitTermination(120)
+        return sorted(spark.read.parquet(str(tmp_path / "out")).toArrow()["seq"].to_pylist())
+
+    head = month.snapshot().head
+    assert follow(head // 2) == list(range(1, head + 1))
+    assert follow(head) == list(range(1, head + 1)), "a second query with the same place adds nothing"
+
+
+def test_a_frame_is_published_once_for_each_key(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "room.db"
+    with open_sync(f"sqlite:///{path}", housekeeping=False) as room:
+        room.create_scope("shop")
+        room.create_queue("shop/orders")
+    orders = spark.createDataFrame(
+        [(n, f"item {n}", "high") for n in range(50)], "order int, item string, priority_tier string"
+    )
+    for _ in range(2):
+        orders.repartition(3).write.format("postroom").options(queue="shop/orders", key="order").mode(
+            "append"
+        ).save(str(path))
+    with open_sync(f"sqlite:///{path}", housekeeping=False) as room:
+        assert room.counts("shop/orders").pending == 50
+        [message] = room.claim("shop/orders")
+        assert set(message.body) == {"item"}
+        assert message.priority_tier == "high"
+
+
+def test_a_store_that_is_open_elsewhere_is_not_written(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "room.db"
+    with open_sync(f"sqlite:///{path}", housekeeping=False) as room:
+        room.create_queue("jobs")
+        frame = spark.createDataFrame([(1,)], "n int")
+        with pytest.raises(Exception, match="owned by another process"):
+            frame.write.format("postroom").option("queue", "jobs").mode("append").save(str(path))
+        assert room.counts("jobs").pending == 0

@@ -1,0 +1,88 @@
+"""The doctor finds what is wrong and what is open, and says what to do."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from postroom.daemon.home import Home
+from tests.terminal.cli.runner import Cli
+
+
+@pytest.fixture
+def home(cli: Cli) -> Home:
+    home = Home(cli.home)
+    home.make()
+    return home
+
+
+def levels(cli: Cli, *words: str) -> dict[str, str]:
+    done = cli(*words, "--json")
+    return {finding["about"]: finding["level"] for finding in json.loads(done.out)["findings"]}
+
+
+def test_a_closed_house_has_nothing_open(cli: Cli, home: Home) -> None:
+    home.settings.replace({"agents": {"a": {"provider": "script"}}})
+    found = levels(cli, "doctor", "--security")
+    assert found["address"] == found["token"] == found["origins"] == found["secrets"] == "ok"
+    assert "bad" not in found.values()
+
+
+def test_what_is_open_is_told_without_the_secret_itself(cli: Cli, home: Home) -> None:
+    secret = "sk-in-clear-0123456789"
+    home.settings.replace(
+        {
+            "api": {"host": "0.0.0.0", "auth": "loopback", "origins": ["http://127.0.0.1:3000"]},
+            "models": {"anthropic": {"api_key": secret}},
+        }
+    )
+    home.path.chmod(0o755)
+    done = cli("doctor", "--security")
+    assert done.code == 1
+    assert secret not in done.out
+    assert "models.anthropic.api_key" in done.out
+    found = levels(cli, "doctor", "--security")
+    assert found["address"] == "bad"
+    assert found["token"] == found["origins"] == found["secrets"] == "warn"
+    assert found[home.path.name] == "bad"
+
+
+def test_an_agent_without_its_program_is_found(cli: Cli, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(home.path))
+    home.settings.replace({"agents": {"a": {"provider": "anthropic"}, "b": {"provider": "script"}}})
+    done = cli("doctor")
+    assert done.code == 1
+    assert "claude" in done.out
+    assert levels(cli, "doctor")["@b"] == "ok"
+
+
+def test_broken_settings_are_a_finding_not_a_crash(cli: Cli, home: Home) -> None:
+    (home.path / "settings.json").write_text("nonsense")
+    done = cli("doctor")
+    assert done.code == 1
+    assert "settings" in done.out
+
+
+def test_a_backup_is_tried_and_put_back(jobs: Cli, tmp_path: Path) -> None:
+    jobs.publish("jobs", "1")
+    copy = tmp_path / "copy.db"
+    jobs.ok("backup", str(copy))
+    jobs.publish("jobs", "2")
+    tried = jobs.json("restore", str(copy), "--check")
+    assert tried["restored"] is False
+    assert len(jobs.json("peek", "jobs")) == 2
+    kept = jobs.json("restore", str(copy), "--yes")["kept"]
+    assert Path(kept).exists()
+    assert len(jobs.json("peek", "jobs")) == 1
+
+
+def test_a_damaged_backup_is_refused_and_nothing_changes(jobs: Cli, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    jobs.publish("jobs", "1")
+    jobs.ok("backup", str(copy))
+    data = bytearray(copy.read_bytes())
+    data[5000:9000] = b"\xff" * 4000
+    copy.write_bytes(bytes(data))
+    assert jobs("restore", str(copy), "--yes").code in (6, 7)
+    assert len(jobs.json("peek", "jobs")) == 1
+    assert jobs("restore", str(tmp_path / "none.db"), "--yes").code == 4

@@ -1,0 +1,201 @@
+"""Deliveries over real sockets: to the checked address alone, by the name of the host, and never for ever."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import postroom
+from postroom import Message, Room
+from postroom.kernel import service, webhooks
+from postroom.kernel.webhooks import Webhook
+from postroom.webhooks import delivery as deliveries
+from postroom.webhooks.crowd import AT_ONCE, LONGEST_S, Crowd
+from postroom.webhooks.relay import delivery
+from postroom.webhooks.service import Webhooks
+from tests.api.v1.receiver import Receiver
+from tests.webhooks.authority import Authority
+
+HOST = "hooks.example.org"
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the resolver knows, by name; everything else it asks the real one."""
+    known: dict[str, str] = {}
+    real = asyncio.BaseEventLoop.getaddrinfo
+
+    async def lookup(loop: Any, host: Any, port: Any, **more: Any) -> Any:
+        if host == "nowhere.example.org":
+            raise socket.gaierror(socket.EAI_AGAIN, "try again")
+        return await real(loop, known.get(host, host), port, **more)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", lookup)
+    return known
+
+
+@contextlib.asynccontextmanager
+async def telling(folder: Path, **options: Any) -> AsyncIterator[Room]:
+    async with (
+        postroom.open(f"sqlite:///{folder / 'room.db'}", durability="relaxed") as room,
+        Webhooks(room, **{"private": True, **options}).running(),
+    ):
+        yield room
+
+
+@contextlib.asynccontextmanager
+async def answering(tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[Receiver, int]]:
+    receiver = Receiver(0)
+    server = await asyncio.start_server(receiver.handle, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield receiver, server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+async def send(room: Room, url: str, **options: Any) -> str:
+    hook = Webhook(
+        id=f"hook-{url}",
+        tenant="default",
+        url=url,
+        events=("scaiqueue.message.published",),
+        secret="a-secret-of-sixteen",
+        status="active",
+        created_at=0,
+        updated_at=0,
+        **{"max_retries": 1, **options},
+    )
+    await room.run(
+        service.File(kind=webhooks.KIND, key=hook.id, data=msgspec.to_builtins(hook), tenant="default")
+    )
+    told = webhooks.envelope(webhooks.TEST, f"evt_{url}", "default", {}, 0)
+    return (await room.run(delivery(hook, told, None)))[0].id
+
+
+async def settled(room: Room, message_id: str, *states: str) -> Message:
+    async with asyncio.timeout(30):
+        while True:
+            stored = await room.look(lambda reader: reader.get(message_id))
+            assert stored is not None
+            if stored.row.state in (states or ("completed", "dead", "cancelled")):
+                return room._core.directory.message(stored)
+            await asyncio.sleep(0.02)
+
+
+async def test_https_by_the_name_of_the_host_at_the_address_that_was_checked(
+    tmp_path: Path, names: dict[str, str]
+) -> None:
+    authority = Authority(tmp_path)
+    names[HOST] = "127.0.0.1"
+    async with (
+        telling(tmp_path, tls=authority.trusting()) as room,
+        answering(authority.showing(HOST)) as (receiver, port),
+    ):
+        message = await settled(room, await send(room, f"https://{HOST}:{port}/in"))
+        assert message.result["status_code"] == 200, message.failure_reason
+        _, headers = receiver.last
+        assert headers["host"] == f"{HOST}:{port}"
+
+
+async def test_a_host_that_shows_another_name_gets_nothing(tmp_path: Path, names: dict[str, str]) -> None:
+    """Not even when a host that may is delivered to at the same address, just before."""
+    authority = Authority(tmp_path)
+    names |= {HOST: "127.0.0.1", "other.example.org": "127.0.0.1"}
+    async with (
+        telling(tmp_path, tls=authority.trusting()) as room,
+        answering(authority.showing(HOST)) as (receiver, port),
+    ):
+        assert (await settled(room, await send(room, f"https://{HOST}:{port}/"))).state == "completed"
+        message = await settled(room, await send(room, f"https://other.example.org:{port}/"))
+        assert (message.state, message.failure_reason) == ("dead", "no answer (ConnectError)")
+        assert receiver.tries == 1
+
+
+async def test_an_authority_that_nobody_knows_is_not_trusted(tmp_path: Path, names: dict[str, str]) -> None:
+    names[HOST] = "127.0.0.1"
+    async with (
+        telling(tmp_path) as room,
+        answering(Authority(tmp_path).showing(HOST)) as (receiver, port),
+    ):
+        assert (await settled(room, await send(room, f"https://{HOST}:{port}/"))).state == "dead"
+        assert receiver.tries == 0
+
+
+async def test_a_name_that_leads_inside_is_given_up_at_once(tmp_path: Path, names: dict[str, str]) -> None:
+    names[HOST] = "127.0.0.1"
+    async with telling(tmp_path, private=False) as room, answering() as (receiver, port):
+        message = await settled(room, await send(room, f"https://{HOST}:{port}/", max_retries=5))
+        assert (message.state, message.attempts, receiver.tries) == ("dead", 1, 0)
+        assert "not public" in (message.failure_reason or "")
+
+
+async def test_a_resolver_that_does_not_answer_is_asked_again(tmp_path: Path, names: dict[str, str]) -> None:
+    async with telling(tmp_path) as room:
+        sent = await send(room, "https://nowhere.example.org/", max_retries=5)
+        message = await settled(room, sent, "delayed", "dead")
+        assert message.state == "delayed", "names come back"
+        assert "has no address at the moment" in (message.failure_reason or "")
+
+
+async def test_what_goes_wrong_unforeseen_is_a_failure_like_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(url: str, **_: Any) -> Any:
+        raise RuntimeError(url)
+
+    monkeypatch.setattr(deliveries, "resolve", broken)
+    async with telling(tmp_path) as room:
+        message = await settled(room, await send(room, "https://example.org/"))
+        assert (message.state, message.failure_reason) == ("dead", "it could not be sent (RuntimeError)")
+
+
+async def test_redirects_are_not_followed(tmp_path: Path) -> None:
+    async def elsewhere(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 307 Go\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(elsewhere, "127.0.0.1", 0)
+    async with telling(tmp_path) as room, server:
+        port = server.sockets[0].getsockname()[1]
+        message = await settled(room, await send(room, f"http://127.0.0.1:{port}/"))
+        assert "answered with 307" in (message.failure_reason or "")
+
+
+async def test_a_silent_receiver_is_given_up_and_others_get_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    monkeypatch.setattr(deliveries, "TIMEOUT_S", 0.5)
+    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    async with telling(tmp_path) as room, answering() as (_, port), server:
+        deaf = server.sockets[0].getsockname()[1]
+        waiting = [await send(room, f"http://127.0.0.1:{deaf}/{n}") for n in range(12)]
+        good = await send(room, f"http://127.0.0.1:{port}/")
+        assert (await settled(room, good)).state == "completed"
+        ended = [await settled(room, each) for each in waiting]
+        assert {message.failure_reason for message in ended} == {"no answer (TimeoutError)"}
+
+
+def test_who_does_not_answer_gets_few_couriers() -> None:
+    crowd = Crowd()
+    assert [crowd.enter("slow") for _ in range(10)] == [None] * 10, "nobody knows yet that it is slow"
+    for _ in range(10):
+        crowd.leave("slow", answered=False)
+    assert [crowd.enter("slow") for _ in range(AT_ONCE)] == [None] * AT_ONCE
+    pauses = [crowd.enter("slow") or 0.0 for _ in range(100)]
+    assert pauses == sorted(pauses)
+    assert 0 < pauses[0] < pauses[-1] == LONGEST_S
+    assert crowd.enter("quick") is None, "others are not concerned"
+    crowd.leave("slow", answered=True)
+    assert crowd.enter("slow") is None, "it answers again"
