@@ -74,7 +74,7 @@ async def acme(service: Service) -> Acme:
     await admin.post(place + "/schemas", {"name": "hidden-schema", "schema": {"type": "object"}})
     made |= {"pattern": "hidden-pattern", "of": "1.0"}
     made |= {"name": "hidden-schema", "version": "0001", "user_id": "hidden-user", "slug": "acme"}
-    return Acme(admin, made, ["hidden", *(word for word in made.values() if len(word) > 3)])
+    return Acme(admin, made, ["hidden", "acme", *(word for word in made.values() if len(word) == 36)])
 
 
 def routes(service: Service) -> Iterator[tuple[str, str]]:
@@ -101,7 +101,7 @@ def plain(answer: Answer, values: dict[str, str]) -> Any:
     document.pop("meta", None)
     text = repr((answer.status, document))
     for name, value in sorted(values.items(), key=lambda each: -len(each[1])):
-        text = text.replace(value, f"<{name}>")
+        text = re.sub(rf"(?<![\w-]){re.escape(value)}(?![\w-])", f"<{name}>", text)
     return re.sub(r"'(id|secret|hint|created_at|updated_at|event_id)': '[^']*'", r"'\1': …", text)
 
 
