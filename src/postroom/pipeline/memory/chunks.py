@@ -34,7 +34,7 @@ def chunks(messages: DataFrame) -> DataFrame:
 
 
 def _cut(text: Column) -> Column:
-    """Sentences put together while they fit."""
+    """Sentences put together while they fit. Most of what is said fits as it is, and is not looked through."""
     sentences = F.regexp_extract_all(
         text, F.lit(rf"(?s)(.{{1,{LONGEST}}}?(?:[.!?]\s|\n\n|$)|.{{{LONGEST}}})")
     )
@@ -45,4 +45,6 @@ def _cut(text: Column) -> Column:
         joined = F.concat(F.slice(parts, 1, F.size(parts) - 1), F.array(F.concat(last, sentence)))
         return F.when(fits, joined).otherwise(F.concat(parts, F.array(sentence)))
 
-    return F.filter(F.aggregate(sentences, F.array(F.lit("")), add), lambda part: F.length(F.trim(part)) > 0)
+    joined = F.aggregate(sentences, F.array(F.lit("")), add)
+    said = F.filter(joined, lambda part: F.length(F.trim(part)) > 0)
+    return F.when(F.length(text) <= LONGEST, F.array(text)).otherwise(said)

@@ -364,7 +364,8 @@ def _promises(engine: Engine, at: Period) -> str:
         for row in rows
     ]
     titles = ["queue", "ended", "in 1 min", "in 5 min", "in 1 h", "failed"]
-    return _card("Done in time", "How much of each queue was completed how soon.", _table(titles, lines))
+    about = "How much of each queue was completed how soon."
+    return _card("Done in time", about, _table(titles, lines), "wide")
 
 
 def _slowest(engine: Engine, at: Period) -> str:
@@ -373,7 +374,7 @@ def _slowest(engine: Engine, at: Period) -> str:
         return ""
     lines = [
         [
-            row["trace_id"][:28],
+            row["trace_id"],
             took(row["duration_us"]),
             took(row["critical_wait_us"]),
             took(row["critical_work_us"]),
@@ -384,4 +385,4 @@ def _slowest(engine: Engine, at: Period) -> str:
     ]
     titles = ["conversation", "length", "waited", "worked", "messages", "agents"]
     about = "Waited and worked are along the way that took longest. Look closer: postroom trace ID"
-    return _card("The longest conversations", about, _table(titles, lines, (5,)))
+    return _card("The longest conversations", about, _table(titles, lines, (5,)), "wide")
