@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import postroom
 from postroom import Room, SyncRoom
@@ -49,7 +49,14 @@ STORES = (
 
 
 # A shared machine may be slow at any moment, and a test that fails must fail again.
-settings.register_profile("postroom", max_examples=50, deadline=None, derandomize=True, database=None)
+settings.register_profile(
+    "postroom",
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import postroom
 from postroom import Message, Room, State
+from postroom.clock import Clock
 from postroom.office.intake import Incoming, Taken
 from postroom.office.offices import Office
 from postroom.providers.protocol import Finished, Provider, SessionStarted, TurnRequest, TurnStream
@@ -44,6 +45,25 @@ class Puppet:
                 yield event
         finally:
             self.working -= 1
+
+
+class Gate:
+    """A turn that goes on until it is let go."""
+
+    def __init__(self, answer: str = "done") -> None:
+        self.open = asyncio.Event()
+        self.puppet = Puppet(self._act)
+        self._answer = answer
+
+    async def _act(self, request: TurnRequest) -> str:
+        await self.open.wait()
+        return self._answer
+
+    async def begun(self, turns: int = 1) -> None:
+        await until(lambda: len(self.puppet.asked) >= turns)
+
+    async def over(self) -> None:
+        await until(lambda: not self.puppet.working)
 
 
 class Cast(Registry):
@@ -125,9 +145,13 @@ async def opened(
 
 
 @asynccontextmanager
-async def staffed(tmp_path: Path, *rules: Rule, **options: Any) -> AsyncIterator[Staffed]:
+async def staffed(
+    tmp_path: Path, *rules: Rule, clock: Clock | None = None, **options: Any
+) -> AsyncIterator[Staffed]:
+    """`clock` is the room's: leases, delays and time-outs go by it."""
+    kept: dict[str, Any] = {"clock": clock} if clock is not None else {}
     async with (
-        postroom.open(str(tmp_path / "room.db"), durability="relaxed") as room,
+        postroom.open(str(tmp_path / "room.db"), durability="relaxed", **kept) as room,
         opened(room, tmp_path, *rules, **options) as desk,
     ):
         yield desk

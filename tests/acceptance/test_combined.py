@@ -8,11 +8,12 @@ import pytest
 
 import postroom
 from postroom import State
+from postroom.clock import ManualClock
 from postroom.kernel import commands as c
 from postroom.office.clerk import Clerk
 from postroom.providers.protocol import ErrorKind, TurnRequest
 from postroom.providers.script_rules import Rule
-from tests.acceptance.office import AGENTS, Puppet, opened, staffed, text, until
+from tests.acceptance.office import AGENTS, Gate, Puppet, Staffed, opened, staffed, text, until
 
 COMBINED = {"dev": {"agents": list(AGENTS), "leader_agent": "lead", "replies": "combined"}}
 FAN_OUT = [
@@ -24,8 +25,13 @@ FAN_OUT = [
 
 
 async def test_one_answer_comes_when_all_are_done(tmp_path: Path) -> None:
-    async with staffed(tmp_path, *FAN_OUT, teams=COMBINED) as desk:
+    gate = Gate("Fixed.")
+    agents = {**{name: {"provider": "script"} for name in AGENTS}, "coder": {"provider": "puppet"}}
+    options = {"puppets": {"puppet": gate.puppet}, "agents": agents, "teams": COMBINED}
+    async with staffed(tmp_path, *FAN_OUT, **options) as desk:
         await desk.write("@dev the login is broken")
+        await until(lambda: _is_read(desk))
+        gate.open.set()
         [reply] = await desk.replies(1)
         everything = await desk.quiet()
         assert len([m for m in everything if m.queue == "outbox/web"]) == 1
@@ -84,10 +90,14 @@ async def test_at_the_time_out_the_answer_says_who_is_missing_and_the_rest_follo
         "puppets": {"puppet": Puppet(slowly)},
         "agents": agents,
         "teams": COMBINED,
-        "replies": {"combined_timeout_s": 0.5},
+        "replies": {"combined_timeout_s": 600},
+        "limits": {"lease_s": 7200},
     }
-    async with staffed(tmp_path, *rules, **options) as desk:
+    clock = ManualClock()
+    async with staffed(tmp_path, *rules, clock=clock, **options) as desk:
         await desk.write("@dev the login is broken")
+        await until(lambda: _is_read(desk))
+        clock.advance(601)
         [partial] = await desk.replies(1)
         assert "@reviewer: Read." in text(partial)
         assert "@coder is still at work" in text(partial)
@@ -167,6 +177,12 @@ async def test_an_answer_that_is_owed_survives_a_restart(
 
 async def _idle(clerk: Clerk) -> None:
     """A clerk that sees nothing."""
+
+
+async def _is_read(desk: Staffed) -> bool:
+    """Whether the reviewer has done its part."""
+    page = await desk.room.messages(queue="office/inbox/reviewer")
+    return [m.state for m in page.messages] == [State.COMPLETED]
 
 
 async def _all_done(desk: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,5 +44,5 @@ async def test_a_failure_is_in_the_log_with_its_kind_and_detail(
     )
 
 
-def one() -> dict[str, object]:
+def one() -> dict[str, Any]:
     return {"agents": {"one": {"provider": "puppet"}}, "teams": {}}

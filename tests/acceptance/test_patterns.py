@@ -1,11 +1,12 @@
 """The ways in which people and agents work together: hand-off, fan-out, backflow, cross-talk, rooms."""
 
+import asyncio
 from pathlib import Path
 
 from postroom import State
-from postroom.providers.protocol import ErrorKind
+from postroom.providers.protocol import ErrorKind, TurnRequest
 from postroom.providers.script_rules import Rule
-from tests.acceptance.office import signed, staffed, text
+from tests.acceptance.office import AGENTS, Gate, Puppet, signed, staffed, text, until
 
 
 async def test_a_person_gets_an_answer_signed_by_the_agent(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ async def test_a_mate_can_answer_back_and_the_conversation_is_paused_at_the_hop_
     ]
     async with staffed(tmp_path, *rules, guards={"hops": 4}) as desk:
         await desk.write("@lead start")
-        everything = await desk.replies(6, within=20)
+        everything = await desk.replies(6)
         [notice] = [m for m in everything if m.message_type == "office.notice"]
         assert "handed on 5 times in a row, and 4 is the limit" in text(notice)
         page = await desk.room.messages(scope="office", limit=500)
@@ -87,15 +88,16 @@ async def test_a_post_to_a_room_reaches_every_mate_but_its_poster(tmp_path: Path
 
 
 async def test_agents_work_in_parallel_and_one_agent_in_sequence(tmp_path: Path) -> None:
-    rules = [
-        Rule(agent="lead", reply="lead", seconds=30),
-        Rule(agent="coder", reply="coder", seconds=20),
-        Rule(agent="reviewer", reply="reviewer", seconds=15),
-    ]
-    async with staffed(tmp_path, *rules) as desk:
+    gates = {name: Gate(name) for name in AGENTS}
+    agents = {name: {"provider": name} for name in AGENTS}
+    puppets = {name: gate.puppet for name, gate in gates.items()}
+    async with staffed(tmp_path, puppets=puppets, agents=agents) as desk:
         await desk.write("[@lead: a] [@coder: b] [@reviewer: c]")
-        replies = await desk.replies(3)
-        assert [m.agent for m in replies] == ["reviewer", "coder", "lead"]
+        for gate in gates.values():
+            await gate.begun()
+        for done, name in enumerate(("reviewer", "coder", "lead"), 1):
+            gates[name].open.set()
+            assert (await desk.replies(done))[-1].agent == name
         turns = [record.data for record in await desk.room.records("turn")]
         latest_start = max(turn["started_at"] for turn in turns)
         assert latest_start < min(turn["ended_at"] for turn in turns), "all three were at work at once"
@@ -108,15 +110,22 @@ async def test_agents_work_in_parallel_and_one_agent_in_sequence(tmp_path: Path)
 
 
 async def test_two_people_who_wrote_meanwhile_both_get_an_answer(tmp_path: Path) -> None:
-    rules = [
-        Rule(agent="coder", match="slow", reply="slow done", seconds=30),
-        Rule(agent="coder", reply="$prompt"),
-    ]
-    async with staffed(tmp_path, *rules) as desk:
+    written = asyncio.Event()
+
+    async def act(request: TurnRequest) -> str:
+        await written.wait()
+        return request.prompt
+
+    puppet = Puppet(act)
+    async with staffed(
+        tmp_path, puppets={"puppet": puppet}, agents={"coder": {"provider": "puppet"}}
+    ) as desk:
         await desk.write("@coder slow")
+        await until(lambda: puppet.working)
         await desk.write("@coder one", sender="Bob", sender_id="bob")
         await desk.write("@coder two", sender="Bob", sender_id="bob")
         await desk.write("@coder three", sender="Cy", sender_id="cy")
+        written.set()
         everything = await desk.quiet()
         replies = [m for m in everything if m.queue == "outbox/web"]
         by_person = {m.sender_id: text(m) for m in replies[1:]}
@@ -203,10 +212,19 @@ async def test_a_lead_fans_out_and_the_mates_work_side_by_side(tmp_path: Path) -
             reply="The login is broken.",
             hand_off={"coder": "fix it", "reviewer": "find out since when"},
         ),
-        Rule(agent="coder", reply="heard: $prompt", seconds=20),
-        Rule(agent="reviewer", reply="heard: $prompt", seconds=20),
     ]
-    async with staffed(tmp_path, *rules) as desk:
+    both = asyncio.Event()
+
+    async def act(request: TurnRequest) -> str:
+        if puppet.working == 2:
+            both.set()
+        await both.wait()
+        return f"heard: {request.prompt}"
+
+    puppet = Puppet(act)
+    mates = {name: {"provider": "puppet"} for name in ("coder", "reviewer")}
+    agents = {"lead": {"provider": "script"}, **mates}
+    async with staffed(tmp_path, *rules, puppets={"puppet": puppet}, agents=agents) as desk:
         await desk.write("@dev please look")
         replies = signed(await desk.replies(3))
         shared = "[Message from teammate @lead]:\nThe login is broken.\n\n------\n\nDirected to you:\n"

@@ -13,7 +13,7 @@ import httpx2
 import postroom
 from postroom.api.app import Api
 from postroom.api.front import Front
-from postroom.clock import SystemClock
+from postroom.clock import Clock, SystemClock
 from postroom.daemon.house import application
 from postroom.daemon.server import listen, serving, url_of
 from postroom.daemon.staff import HouseStaff
@@ -46,9 +46,9 @@ class House:
         return self.front.room
 
     def stranger(self, **headers: str) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(base_url=self.url, headers=headers)
+        return httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=60)
 
-    async def until(self, path: str, ready: Any, within: float = 10.0) -> Any:
+    async def until(self, path: str, ready: Any, within: float = 60.0) -> Any:
         """The body of an answer, once `ready` says it is as it should be."""
         async with asyncio.timeout(within):
             while True:
@@ -72,6 +72,7 @@ async def opened(
     works: bool = True,
     visitors: bool = True,
     script: dict[str, Any] | None = None,
+    clock: Clock | None = None,
     **changes: Any,
 ) -> AsyncIterator[House]:
     home = folder / "home"
@@ -79,7 +80,7 @@ async def opened(
     settings = SettingsFile(home / "settings.json")
     settings.replace(document(folder, **changes))
     (home / "script.json").write_text(json.dumps(script or {"pace": 0.01}))
-    clock = SystemClock()
+    clock = clock or SystemClock()
     async with postroom.open(str(home / "postroom.db"), durability="relaxed") as room:
         staff = HouseStaff(room, settings, home, clock, works=works, environment={})
         await staff.open()
@@ -96,7 +97,7 @@ async def opened(
         try:
             async with served(application(front, visitors=visitors)) as url:
                 headers = {"authorization": f"Bearer {TOKEN}"}
-                async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=20) as http:
+                async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as http:
                     yield House(front, url, http)
         finally:
             await staff.close(2)

@@ -15,13 +15,13 @@ class Listener:
         self._events = httpx2.EventSource(response).__aiter__()
         self.last_id = ""
 
-    async def next(self, within: float = 10.0) -> tuple[str, dict[str, Any]]:
+    async def next(self, within: float = 60.0) -> tuple[str, dict[str, Any]]:
         async with asyncio.timeout(within):
             event = await anext(self._events)
         self.last_id = event.id
         return event.event, json.loads(event.data)
 
-    async def take(self, count: int, within: float = 20.0) -> list[tuple[str, dict[str, Any]]]:
+    async def take(self, count: int, within: float = 60.0) -> list[tuple[str, dict[str, Any]]]:
         async with asyncio.timeout(within):
             return [await self.next(within) for _ in range(count)]
 

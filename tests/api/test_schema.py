@@ -28,7 +28,9 @@ TRIES = int(os.environ.get("POSTROOM_SCHEMA_TRIES", "6"))
 
 
 async def document(url: str) -> dict[str, Any]:
-    async with httpx2.AsyncClient(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}) as http:
+    async with httpx2.AsyncClient(
+        base_url=url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60
+    ) as http:
         return (await http.get("/openapi.json")).json()
 
 

@@ -50,7 +50,7 @@ async def at_work(house: House, agent: str) -> Message:
     """The message that a turn of the agent is about, which does not end by itself."""
     sent = {"message": "HANG", "agent": agent, "channel": "web", "sender": "Ann"}
     assert (await house.http.post("/api/message", json=sent)).status_code == 200
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             found = await house.room.numbered(queue=places.inbox(agent), state="claimed")
             if found:
@@ -115,7 +115,7 @@ async def test_an_agent_writes_to_another_and_reads_only_its_own_answers(busy: H
     # A part of the conversation: it counts against its guards, and the person's chat is where they ask.
     assert (note.correlation_id, note.causation_id, note.hop) == (turn.correlation_id, turn.id, 1)
     assert (note.from_agent, note.channel, note.sender) == ("coder", "web", "Ann")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             [answer] = json.loads((await call(busy, token, "read_inbox"))[1])
             if not answer["waiting"]:
@@ -178,7 +178,7 @@ async def key(house: House, *permissions: str, scope: str = "") -> str:
 
 
 async def test_a_key_has_the_work_queues_as_tools_as_far_as_its_permissions_go(still: House) -> None:
-    await still.room.create_queue("jobs")
+    await still.room.create_queue("jobs", backoff_base_s=600)
     writer, worker, viewer = (
         await key(still, "publish"),
         await key(still, "consume"),

@@ -297,11 +297,12 @@ async def test_a_claim_given_up_in_the_moment_of_its_answer_is_given_back_too(jo
 
 
 async def _settled(room: Room) -> None:
-    """Whatever the room does in the background has had its chance."""
-    for _ in range(20):
-        await asyncio.sleep(0.005)
-        if not (await room.counts("jobs")).claimed:
-            return
+    """Once nothing is claimed any more: the room gives back in the background."""
+    async with asyncio.timeout(60):
+        while True:
+            if not (await room.counts("jobs")).claimed:
+                return
+            await asyncio.sleep(0.005)
 
 
 async def test_a_message_that_was_only_read_cannot_be_settled(jobs: Room) -> None:

@@ -38,16 +38,17 @@ async def test_labelled_and_plain_claims_of_one_moment_share_out_the_messages(jo
     assert all(n % 2 == 0 for n in got[1])
 
 
+@pytest.mark.usefixtures("only_wakeups")
 async def test_a_labelled_waiter_is_woken_and_leaves_others_their_messages(live_room: Room) -> None:
     await live_room.create_queue("jobs")
-    red = asyncio.create_task(live_room.claim("jobs", wait=20, labels={"colour": "red"}))
-    plain = asyncio.create_task(live_room.claim("jobs", wait=20))
+    red = asyncio.create_task(live_room.claim("jobs", wait=3600, labels={"colour": "red"}))
+    plain = asyncio.create_task(live_room.claim("jobs", wait=3600))
     await asyncio.sleep(0.05)
     await live_room.publish("jobs", "blue", labels={"colour": "blue"})
-    [blue] = await asyncio.wait_for(plain, 3)
+    [blue] = await asyncio.wait_for(plain, 60)
     assert blue.body == "blue", "woken at once, not at the next look"
     await live_room.publish("jobs", "red", labels={"colour": "red"})
-    [message] = await asyncio.wait_for(red, 3)
+    [message] = await asyncio.wait_for(red, 60)
     assert message.body == "red"
 
 

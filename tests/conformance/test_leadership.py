@@ -65,11 +65,9 @@ async def test_a_room_with_housekeeping_leads_and_keeps_house(open_room: OpenRoo
         await room.create_queue("jobs")
         receipt = await room.publish("jobs", 1)
         await one(room, "jobs", lease=0.1)
-        for _ in range(100):
-            await asyncio.sleep(0.02)
-            if await state_of(room, receipt.id) is State.PENDING:
-                break
-        assert await state_of(room, receipt.id) is State.PENDING
+        async with asyncio.timeout(60):
+            while await state_of(room, receipt.id) is not State.PENDING:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
         assert await _leader(room) == "keeper"
 
 

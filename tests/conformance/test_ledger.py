@@ -64,6 +64,7 @@ async def test_a_position_past_the_end_reads_nothing(jobs: Room) -> None:
     assert await _read(jobs, head.seq + 1000) == []
 
 
+@pytest.mark.usefixtures("only_wakeups")
 async def test_a_follower_gets_what_was_and_what_comes(jobs: Room) -> None:
     await jobs.publish("jobs", "before")
     found: list[Event] = []
@@ -81,10 +82,11 @@ async def test_a_follower_gets_what_was_and_what_comes(jobs: Room) -> None:
         await jobs.publish("jobs", n)
     await jobs.create_queue("last")
     await jobs.delete_queue("last")
-    await asyncio.wait_for(following, 2)
+    await asyncio.wait_for(following, 60)
     assert found == events(jobs)
 
 
+@pytest.mark.usefixtures("only_wakeups")
 async def test_followers_see_everything_once_while_many_write(jobs: Room) -> None:
     """Started at different positions, while publishers and consumers run."""
     writers = 4
@@ -112,17 +114,18 @@ async def test_followers_see_everything_once_while_many_write(jobs: Room) -> Non
     followers = [asyncio.create_task(follow(after)) for after in starts]
     await asyncio.gather(*(write(number) for number in range(writers)))
     for after, following in zip(starts, followers, strict=True):
-        seen = await asyncio.wait_for(following, 5)
+        seen = await asyncio.wait_for(following, 60)
         assert seen == list(range(after + 1, seen[-1] + 1))
 
 
+@pytest.mark.usefixtures("only_wakeups")
 async def test_a_follower_of_a_closed_room_ends(jobs: Room) -> None:
     stream = jobs.events((await jobs.head()).seq, follow=True)
     following = asyncio.ensure_future(anext(stream))
     await asyncio.sleep(0.02)
     await jobs.close()
     with pytest.raises((StoreClosed, StopAsyncIteration)):
-        await asyncio.wait_for(following, 2)
+        await asyncio.wait_for(following, 60)
 
 
 async def test_what_is_no_change_is_no_event(jobs: Room) -> None:

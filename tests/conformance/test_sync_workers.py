@@ -10,10 +10,12 @@ import pytest
 from tests.conftest import OpenSync
 
 from postroom import Limits, Message, Reject, Retry, Snooze, State, SyncRoom
+from postroom.clock import ManualClock
 from postroom.kernel.states import TERMINAL
 from postroom.room import sync, sync_workers
 
-SOON_S = 10.0
+SOON_S = 60.0
+LEASE_S = 0.3
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def jobs(open_sync: OpenSync) -> Iterator[SyncRoom]:
 
 
 @contextlib.contextmanager
-def working(room: SyncRoom, grace: float = 5.0) -> Iterator[threading.Thread]:
+def working(room: SyncRoom, grace: float = 60.0) -> Iterator[threading.Thread]:
     thread = threading.Thread(target=room.run_workers, kwargs={"grace": grace})
     thread.start()
     time.sleep(0.02)
@@ -37,12 +39,11 @@ def working(room: SyncRoom, grace: float = 5.0) -> Iterator[threading.Thread]:
 
 
 def until(room: SyncRoom, message_id: str, wanted: Callable[[Message], Any]) -> Message:
-    for _ in range(int(SOON_S / 0.01)):
-        message = room.get(message_id)
-        if wanted(message):
-            return message
+    end = time.monotonic() + SOON_S
+    while not wanted(message := room.get(message_id)):
+        assert time.monotonic() < end, f"never came: {message}"
         time.sleep(0.01)
-    raise AssertionError(f"never came: {room.get(message_id)}")
+    return message
 
 
 def settled(message: Message) -> bool:
@@ -111,24 +112,30 @@ def test_no_decision_of_a_handler_stops_the_worker(jobs: SyncRoom) -> None:
             assert jobs.get(receipt.id).state is not State.CLAIMED
 
 
-def test_a_long_handler_keeps_its_claim_by_heartbeat(jobs: SyncRoom) -> None:
+def test_a_long_handler_keeps_its_claim_by_heartbeat(open_sync: OpenSync, clock: ManualClock) -> None:
+    """Most of a lease passes, again and again; no more time passes before the claim is extended."""
     calls: list[int] = []
+    with open_sync(housekeeping=True) as room:
+        room.create_queue("jobs")
 
-    @jobs.worker("jobs", lease=0.2, concurrency=2)
-    def handle(message: Message) -> None:
-        calls.append(message.attempts)
-        time.sleep(0.7)
+        @room.worker("jobs", lease=LEASE_S, concurrency=2)
+        def handle(message: Message) -> None:
+            calls.append(message.attempts)
+            for _ in range(4):
+                held = room.get(message.id).claim_expires_at or 0
+                clock.advance(LEASE_S * 0.9)
+                until(room, message.id, lambda now, held=held: (now.claim_expires_at or 0) > held)
 
-    with working(jobs):
-        receipt = jobs.publish("jobs", 1)
-        done = until(jobs, receipt.id, settled)
+        with working(room):
+            receipt = room.publish("jobs", 1)
+            done = until(room, receipt.id, settled)
     assert (done.state, done.attempts, calls) == (State.COMPLETED, 1, [1])
 
 
 def test_a_handler_whose_claim_was_lost_settles_nothing_and_the_worker_goes_on(jobs: SyncRoom) -> None:
     started, go_on = threading.Event(), threading.Event()
 
-    @jobs.worker("jobs", lease=0.2)
+    @jobs.worker("jobs", lease=1.5)
     def handle(message: Message) -> Any:
         if message.body == "first":
             started.set()

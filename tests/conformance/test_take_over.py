@@ -41,7 +41,7 @@ def _work_and_die(url: str) -> None:
 
 
 def _exit_code(program: str, url: str) -> int:
-    return subprocess.run([sys.executable, "-c", program, url], check=False, timeout=60).returncode
+    return subprocess.run([sys.executable, "-c", program, url], check=False, timeout=240).returncode
 
 
 async def _led(room: Room, name: str) -> bool:

@@ -11,8 +11,10 @@ from tests.conftest import OpenRoom
 from postroom import Message, Room, State
 from postroom.errors import InvalidField, StoreClosed, SubscriptionNotFound
 
-SOON_S = 2.0
-LONG_S = 20.0
+SOON_S = 60.0
+LONG_S = 3600.0
+
+pytestmark = pytest.mark.usefixtures("only_wakeups")
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from tests.conformance.helpers import counts
 from tests.conftest import OpenRoom
 
 from postroom import Limits, Message, Reject, Retry, Room, Snooze, State
+from postroom.clock import ManualClock
 from postroom.errors import InvalidField
 from postroom.kernel.states import TERMINAL
 
-SOON_S = 10.0
+SOON_S = 60.0
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ async def jobs(live_room: Room) -> Room:
 
 
 @contextlib.asynccontextmanager
-async def working(room: Room, grace: float = 5.0) -> AsyncIterator["asyncio.Task[None]"]:
+async def working(room: Room, grace: float = 60.0) -> AsyncIterator["asyncio.Task[None]"]:
     task = asyncio.create_task(room.run_workers(grace=grace))
     await asyncio.sleep(0)
     try:
@@ -36,12 +37,12 @@ async def working(room: Room, grace: float = 5.0) -> AsyncIterator["asyncio.Task
 
 async def until(room: Room, message_id: str, wanted: Callable[[Message], Any]) -> Message:
     """Wait for the message to become so; real time passes, as little as possible."""
-    for _ in range(int(SOON_S / 0.01)):
-        message = await room.get(message_id)
-        if wanted(message):
-            return message
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"never came: {await room.get(message_id)}")
+    async with asyncio.timeout(SOON_S):
+        while True:
+            message = await room.get(message_id)
+            if wanted(message):
+                return message
+            await asyncio.sleep(0.01)
 
 
 def settled(message: Message) -> bool:
@@ -168,32 +169,54 @@ async def test_no_decision_of_a_handler_stops_the_worker(jobs: Room, decision: E
         assert (await jobs.get(bad.id)).state is not State.CLAIMED, "what was decided is not left hanging"
 
 
-async def test_a_long_handler_keeps_its_claim_by_heartbeat(jobs: Room) -> None:
+LEASE_S = 0.3
+
+
+async def outlive_the_lease(room: Room, clock: ManualClock, message_id: str) -> None:
+    """Let most of a lease pass, again and again; no more time passes before the claim is extended."""
+    for _ in range(4):
+        held = (await room.get(message_id)).claim_expires_at or 0
+        clock.advance(LEASE_S * 0.9)
+        await until(room, message_id, lambda message, held=held: (message.claim_expires_at or 0) > held)
+
+
+async def test_a_long_handler_keeps_its_claim_by_heartbeat(open_room: OpenRoom, clock: ManualClock) -> None:
     calls: list[int] = []
+    async with open_room(housekeeping=True) as room:
+        await room.create_queue("jobs")
 
-    @jobs.worker("jobs", lease=0.2, concurrency=2)
-    async def handle(message: Message) -> None:
-        calls.append(message.attempts)
-        await asyncio.sleep(0.7)
+        @room.worker("jobs", lease=LEASE_S, concurrency=2)
+        async def handle(message: Message) -> None:
+            calls.append(message.attempts)
+            await outlive_the_lease(room, clock, message.id)
 
-    async with working(jobs):
-        receipt = await jobs.publish("jobs", 1)
-        done = await until(jobs, receipt.id, settled)
+        async with working(room):
+            receipt = await room.publish("jobs", 1)
+            done = await until(room, receipt.id, settled)
     assert (done.state, done.attempts, calls) == (State.COMPLETED, 1, [1])
 
 
-async def test_a_long_plain_function_keeps_its_claim_by_heartbeat(jobs: Room) -> None:
+async def test_a_long_plain_function_keeps_its_claim_by_heartbeat(
+    open_room: OpenRoom, clock: ManualClock
+) -> None:
     calls: list[int] = []
-    gate = threading.Event()
+    started, go_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    async with open_room(housekeeping=True) as room:
+        await room.create_queue("jobs")
 
-    @jobs.worker("jobs", lease=0.2, concurrency=2)
-    def handle(message: Message) -> None:
-        calls.append(message.attempts)
-        gate.wait(0.6)
+        @room.worker("jobs", lease=LEASE_S, concurrency=2)
+        def handle(message: Message) -> None:
+            calls.append(message.attempts)
+            loop.call_soon_threadsafe(started.set)
+            go_on.wait(SOON_S)
 
-    async with working(jobs):
-        receipt = await jobs.publish("jobs", 1)
-        done = await until(jobs, receipt.id, settled)
+        async with working(room):
+            receipt = await room.publish("jobs", 1)
+            await asyncio.wait_for(started.wait(), SOON_S)
+            await outlive_the_lease(room, clock, receipt.id)
+            go_on.set()
+            done = await until(room, receipt.id, settled)
     assert (done.state, done.attempts, calls) == (State.COMPLETED, 1, [1])
 
 
@@ -203,7 +226,7 @@ async def test_a_handler_whose_claim_is_lost_is_cancelled_and_the_worker_goes_on
 ) -> None:
     started, ended = asyncio.Event(), asyncio.Event()
 
-    @jobs.worker("jobs", lease=0.2)
+    @jobs.worker("jobs", lease=1.5)
     async def handle(message: Message) -> Any:
         if message.body == "next":
             return "done"
@@ -292,12 +315,16 @@ async def test_stopping_idle_workers_takes_nothing_with_it(jobs: Room) -> None:
 
 async def test_no_more_run_at_once_than_was_asked_for(jobs: Room) -> None:
     running, most = 0, 0
+    full = asyncio.Event()
 
     @jobs.worker("jobs", concurrency=3)
     async def handle(message: Message) -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
+        if running == 3:
+            full.set()
+        await asyncio.wait_for(full.wait(), SOON_S)
         await asyncio.sleep(0.02)
         running -= 1
 

@@ -1,5 +1,6 @@
 """The house as a real process of its own, for tests that start it, stop it and kill it."""
 
+import contextlib
 import json
 import os
 import signal
@@ -30,7 +31,7 @@ class HouseProcess:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM")}
         self.env = {**inherited, "POSTROOM_HOME": str(self.home.path)}
 
-    def cli(self, *words: str, check: bool = True, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    def cli(self, *words: str, check: bool = True, timeout: float = 240) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [sys.executable, "-m", "postroom", *words],
             env=self.env,
@@ -64,10 +65,11 @@ class HouseProcess:
     def kill(self) -> None:
         pid = self.now().pid
         os.kill(pid, signal.SIGKILL)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 120
         while running(self.home.run) and time.monotonic() < end:
             time.sleep(0.01)
 
     def end(self) -> None:
         for found in running(self.home.run):
-            os.kill(found.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(found.pid, signal.SIGKILL)

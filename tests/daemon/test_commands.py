@@ -9,7 +9,7 @@ def test_queue_commands_reach_the_store_of_the_house_that_runs(house: HouseProce
     house.start()
     house.cli("queue", "create", "jobs")
     first = json.loads(house.cli("publish", "jobs", '{"n": 1}', "--json").stdout)
-    [taken] = json.loads(house.cli("claim", "jobs", "--json").stdout)
+    [taken] = json.loads(house.cli("claim", "jobs", "--lease", "1h", "--json").stdout)
     assert taken["id"] == first["id"]
     assert taken["body"] == {"n": 1}
     lost = house.cli("complete", taken["id"], "wrong", check=False)

@@ -111,8 +111,11 @@ def test_the_environment_of_the_image_opens_a_house_that_needs_a_token(tmp_path:
     try:
         house.start()
         port = house.url.rpartition(":")[2]
-        assert httpx2.get(f"http://127.0.0.1:{port}/healthz").json() == {"ok": True}
-        assert httpx2.get(f"http://127.0.0.1:{port}/api/status").status_code == 401
-        assert httpx2.get(f"http://127.0.0.1:{port}/api/status", headers=house.headers).status_code == 200
+        assert httpx2.get(f"http://127.0.0.1:{port}/healthz", timeout=60).json() == {"ok": True}
+        assert httpx2.get(f"http://127.0.0.1:{port}/api/status", timeout=60).status_code == 401
+        assert (
+            httpx2.get(f"http://127.0.0.1:{port}/api/status", timeout=60, headers=house.headers).status_code
+            == 200
+        )
     finally:
         house.end()

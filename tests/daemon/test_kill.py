@@ -22,7 +22,7 @@ class Traffic:
         self.last_id = ""
 
     async def post(self, url: str) -> None:
-        async with httpx2.AsyncClient(base_url=url, headers=self.house.headers) as http:
+        async with httpx2.AsyncClient(base_url=url, headers=self.house.headers, timeout=60) as http:
             while True:
                 message_id = f"m{self.tried}"
                 self.tried += 1
@@ -58,7 +58,7 @@ async def test_a_client_has_no_gap_over_two_kills(house: HouseProcess) -> None:
         url = house.url
         tasks = [asyncio.create_task(traffic.listen(url)), asyncio.create_task(traffic.post(url))]
         wanted = len(traffic.acknowledged) + 40
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while len(traffic.acknowledged) < wanted or not traffic.heard:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await asyncio.to_thread(house.kill)
@@ -72,7 +72,7 @@ async def test_a_client_has_no_gap_over_two_kills(house: HouseProcess) -> None:
             break
         await asyncio.sleep(0.05)
     assert not missing, f"{sorted(missing)} of {len(traffic.acknowledged)} never came; last {traffic.last_id}"
-    async with httpx2.AsyncClient(base_url=house.url, headers=house.headers, timeout=30) as http:
+    async with httpx2.AsyncClient(base_url=house.url, headers=house.headers, timeout=60) as http:
         for message_id in traffic.acknowledged:
             body = {"message": "@coder again", "channel": "web", "messageId": message_id}
             assert (await http.post("/api/message", json=body)).status_code == 409, message_id
@@ -107,7 +107,7 @@ async def test_clients_that_repeat_what_was_not_acknowledged_send_everything_exa
     chance = random.Random(4)
 
     async def post(url: str, client: int) -> None:
-        async with httpx2.AsyncClient(base_url=url, headers=house.headers) as http:
+        async with httpx2.AsyncClient(base_url=url, headers=house.headers, timeout=60) as http:
             while left[client]:
                 message_id = left[client][0]
                 body = {"message": f"@coder {message_id}", "channel": "web", "messageId": message_id}
@@ -138,7 +138,7 @@ async def test_clients_that_repeat_what_was_not_acknowledged_send_everything_exa
     for _ in range(6):
         await asyncio.to_thread(house.start)
         tasks = [asyncio.create_task(listen(house.url, kind)) for kind in heard]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not all(last.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         tasks += [asyncio.create_task(post(house.url, client)) for client in left]

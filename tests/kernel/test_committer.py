@@ -16,7 +16,7 @@ from postroom.kernel.hub import Hub
 from postroom.kernel.model import NewMessage
 from postroom.kernel.store import Store
 
-WAIT_S = 5.0
+WAIT_S = 60.0
 
 
 class Do(Command, frozen=True):

@@ -8,6 +8,7 @@ from tests.acceptance.office import opened, until
 
 import postroom
 from postroom import Room
+from postroom.clock import ManualClock
 from postroom.kernel.ledger import Event
 from postroom.office.clerk import NAME, Clerk
 from postroom.office.combined import Gatherer
@@ -66,7 +67,9 @@ async def test_the_position_is_saved_after_the_work_and_found_again(tmp_path: Pa
 
 
 async def test_of_two_clerks_one_works_and_the_other_takes_over(tmp_path: Path) -> None:
-    async with postroom.open(str(tmp_path / "room.db")) as room, opened(room, tmp_path, start=False):
+    """The room's clock stands, so that the lead is given up and never lost."""
+    store = postroom.open(str(tmp_path / "room.db"), clock=ManualClock())
+    async with store as room, opened(room, tmp_path, start=False):
         watchers = [Watcher(), Watcher()]
         clerks = [Clerk(room, Gatherer(room, ReplyRules()), [], [each], lease_s=0.5) for each in watchers]
         running = [asyncio.create_task(clerk.run()) for clerk in clerks]

@@ -33,7 +33,7 @@ def object_store() -> Iterator[str]:
             "AWS_EC2_METADATA_DISABLED": "true",
         }.items():
             environment.setenv(name, value)
-        httpx2.put(f"{address}/{BUCKET}").raise_for_status()
+        httpx2.put(f"{address}/{BUCKET}", timeout=120).raise_for_status()
         try:
             yield f"s3://{BUCKET}"
         finally:

@@ -26,7 +26,7 @@ from postroom.providers import (
 )
 
 FAKES = Path(__file__).parent / "fakes"
-LIMITS = TurnLimits(wall_clock=20, idle=10, grace=0.2, term=0.2)
+LIMITS = TurnLimits(wall_clock=200, idle=100, grace=60, term=0.2)
 
 
 @dataclass
@@ -121,12 +121,12 @@ def is_alive(pid: int) -> bool:
     return state not in ("Z", "X")
 
 
-async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    for _ in range(round(seconds / 0.01)):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise TimeoutError("it did not become true")
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    async with asyncio.timeout(seconds):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Both HTTP APIs through their official packages, against a server on loopback."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ def connect(flavour: str, server: ModelServer, still: ManualClock) -> Connect:
 
 
 def ask(prompt: str = "hello", **fields: Any) -> TurnRequest:
-    fields = {"model": "some-model", "limits": TurnLimits(wall_clock=10, idle=5), **fields}
+    fields = {"model": "some-model", "limits": TurnLimits(wall_clock=200, idle=100), **fields}
     return TurnRequest(agent_id="coder", prompt=prompt, workspace=Path("/"), **fields)
 
 
@@ -166,22 +165,20 @@ async def test_a_server_that_falls_silent_is_left_after_the_idle_limit(
     connect: Connect, server: ModelServer, scenario: str
 ) -> None:
     await tell(connect(), ask())  # the package is loaded by now
-    started = time.monotonic()
-    request = ask(limits=TurnLimits(wall_clock=10, idle=0.3))
+    request = ask(limits=TurnLimits(wall_clock=600, idle=1.0))
     failed = (await tell(connect(scenario), request)).failed
     assert (failed.kind, failed.cause) == (ErrorKind.TIMED_OUT, Cause.IDLE)
-    assert time.monotonic() - started < 2
-    await asyncio.wait_for(server.dropped.wait(), 2)
+    await asyncio.wait_for(server.dropped.wait(), 60)
 
 
 async def test_a_turn_ends_at_the_wall_clock_limit(connect: Connect) -> None:
-    request = ask(limits=TurnLimits(wall_clock=0.25, idle=5))
+    request = ask(limits=TurnLimits(wall_clock=0.25, idle=600))
     failed = (await tell(connect("drip"), request)).failed
     assert (failed.kind, failed.cause) == (ErrorKind.TIMED_OUT, Cause.WALL_CLOCK)
 
 
 async def test_an_answer_beyond_the_output_limit_is_stopped(connect: Connect) -> None:
-    request = ask(limits=TurnLimits(wall_clock=10, idle=5, output_bytes=10_000))
+    request = ask(limits=TurnLimits(wall_clock=200, idle=100, output_bytes=10_000))
     failed = (await tell(connect("flood"), request)).failed
     assert (failed.kind, failed.cause) == (ErrorKind.INVALID, Cause.OUTPUT_LIMIT)
 
@@ -192,7 +189,7 @@ async def test_closing_a_turn_hangs_up(connect: Connect, server: ModelServer) ->
         if isinstance(event, TextChunk):
             break
     await stream.aclose()
-    await asyncio.wait_for(server.dropped.wait(), 2)
+    await asyncio.wait_for(server.dropped.wait(), 60)
 
 
 async def test_cancelling_a_turn_hangs_up(connect: Connect, server: ModelServer) -> None:
@@ -201,7 +198,7 @@ async def test_cancelling_a_turn_hangs_up(connect: Connect, server: ModelServer)
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    await asyncio.wait_for(server.dropped.wait(), 2)
+    await asyncio.wait_for(server.dropped.wait(), 60)
 
 
 async def test_a_server_that_cannot_be_reached_is_a_matter_of_the_network(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from postroom.clock import SECOND, ManualClock
-from postroom.providers import Cause, ErrorKind, Permissions, Progress, TextChunk, ToolUse, Usage
+from postroom.providers import Cause, ErrorKind, Permissions, Progress, TextChunk, ToolUse, TurnLimits, Usage
 from postroom.providers.claude import Claude
 from tests.providers.conftest import Office, tell
 
@@ -70,7 +70,8 @@ async def test_a_rate_limit_says_when_it_ends_if_that_is_known(
 
 
 async def test_the_verdict_stands_when_the_program_then_hangs(claude: Claude, office: Office) -> None:
-    failed = (await tell(claude, office.request(fake="e401 linger ignore-term"))).failed
+    limits = TurnLimits(wall_clock=600, idle=600, grace=0.2, term=0.2)
+    failed = (await tell(claude, office.request(fake="e401 linger ignore-term", limits=limits))).failed
     assert failed.kind is ErrorKind.AUTH
 
 

@@ -2,7 +2,6 @@
 
 import json
 import stat
-import time
 import tomllib
 from pathlib import Path
 
@@ -71,10 +70,8 @@ async def test_reconnecting_is_progress_not_a_verdict(codex: Codex, office: Offi
 
 
 async def test_waiting_for_the_network_without_end_is_ended(codex: Codex, office: Office) -> None:
-    started = time.monotonic()
     failed = (await tell(codex, office.request(fake="offline"))).failed
     assert (failed.kind, failed.cause) == (ErrorKind.OVERLOADED, Cause.NETWORK)
-    assert time.monotonic() - started < 3
 
 
 async def test_another_thread_than_asked_for_means_that_the_thread_is_lost(

@@ -86,7 +86,7 @@ async def test_a_session_of_another_folder_hangs_and_is_stopped(
     opencode: OpenCode, office: Office, tmp_path: Path
 ) -> None:
     first = await tell(opencode, office.request())
-    limits = TurnLimits(wall_clock=9, idle=0.5, term=0.1)
+    limits = TurnLimits(wall_clock=600, idle=0.5, term=0.1)
     request = office.request(session_id=first.session, workspace=tmp_path, limits=limits)
     assert (await tell(opencode, request)).failed.cause is Cause.IDLE
 

@@ -103,14 +103,14 @@ async def test_time_is_scaled() -> None:
     rule = Rule(seconds=100, chunks=5, reply="done now")
     started = time.monotonic()
     assert (await tell(scripted(rule, pace=0.001), ask())).answer == "done now"
-    assert 0.1 <= time.monotonic() - started < 2
+    assert 0.1 <= time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize(
     ("limits", "cause"),
     [
-        (TurnLimits(wall_clock=9, idle=0.05), Cause.IDLE),
-        (TurnLimits(wall_clock=0.05, idle=9), Cause.WALL_CLOCK),
+        (TurnLimits(wall_clock=600, idle=0.05), Cause.IDLE),
+        (TurnLimits(wall_clock=0.05, idle=600), Cause.WALL_CLOCK),
     ],
 )
 @pytest.mark.parametrize("rule", [Rule(hang=True), Rule(seconds=1000)])

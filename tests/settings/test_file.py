@@ -308,7 +308,7 @@ def test_no_change_of_many_writers_is_lost(path: Path) -> None:
     for thread in threads:
         thread.join()
     for writer in writers:
-        writer.join(120)
+        writer.join(240)
         assert writer.exitcode == 0
     document = json.loads(path.read_text())
     assert document["count"] == 140

@@ -174,7 +174,7 @@ def test_our_own_fields_are_read() -> None:
         (
             {"custom_providers": {"x": {"harness": "z"}}},
             "custom_providers.x.harness",
-            "must be 'claude' or 'codex'",
+            "must be 'claude', 'codex' or 'api'",
         ),
         ({"monitoring": {"heartbeat_interval": -1}}, "monitoring.heartbeat_interval", "must be 0 or more"),
         (

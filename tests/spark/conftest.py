@@ -1,24 +1,21 @@
-"""One Spark session for all tests of the pipeline, and a small made-up month with its lake."""
+"""One Spark session for all tests of the pipeline, and a small made-up month with its lake.
+
+A whole run costs seconds, however few its rows. So lakes are filled once, here, and tests take copies.
+"""
 
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from postroom.clock import ManualClock
 from postroom.pipeline.generator.month import Plan, generate
-from postroom.pipeline.jobs.run import Options, Summary, run
 from postroom.pipeline.jobs.session import Where, start, stop
 from postroom.pipeline.lake.lake import Lake
-from postroom.pipeline.lake.tables import Table
-from postroom.pipeline.lake.upsert import read_batches
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 from tests.pipeline.object_store import object_store
-
-END = 1_794_700_800 * 10**6
+from tests.spark.lakes import END, copied, copy_of, fill, happen
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,38 +58,25 @@ def filled(spark: Any, month: SqliteSource, tmp_path_factory: pytest.TempPathFac
     return lake
 
 
-def fill(spark: Any, lake: Lake, source: SqliteSource, **options: Any) -> Summary:
-    return run(spark, lake, source, ManualClock(), Options(**options))
+@pytest.fixture(scope="session")
+def later(month: SqliteSource, tmp_path_factory: pytest.TempPathFactory) -> SqliteSource:
+    """The month, and what happened in the hour after it."""
+    store = copy_of(month, tmp_path_factory.mktemp("later"))
+    happen(store)
+    return store
 
 
-def rows(lake: Lake, table: Table) -> list[dict[str, Any]]:
-    """All rows of a table, in the order of its key, with the part of the file names that is a column."""
-    found = []
-    for file in lake.files(table):
-        for batch in read_batches(file.uri):
-            for row in batch.to_pylist():
-                if table.cut:
-                    row[table.cut] = file.cut
-                found.append(row)
-    return sorted(found, key=lambda row: tuple(str(row[name]) for name in table.key))
+@pytest.fixture(scope="session")
+def filled_later(spark: Any, later: SqliteSource, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The lake of the month and the hour after it, made in one run."""
+    lake = Lake(str(tmp_path_factory.mktemp("lake") / "lake"))
+    fill(spark, lake, later)
+    return lake
 
 
-def frame(spark: Any, table: Table, values: list[dict[str, Any]]) -> Any:
-    """A tiny frame with a table's declared columns; what is not said is null."""
-    full = [{name: row.get(name) for name in table.schema.names} for row in values]
-    return spark.createDataFrame(pa.Table.from_pylist(full, table.schema))
-
-
-def copy_of(month: SqliteSource, folder: Path) -> SqliteSource:
-    """The month in a file of its own, to be changed."""
-    import apsw
-
-    folder.mkdir(exist_ok=True)
-    target = folder / "copy.db"
-    source = apsw.Connection(month.path, flags=apsw.SQLITE_OPEN_READONLY)
-    copy = apsw.Connection(str(target))
-    with copy.backup("main", source, "main") as backup:
-        backup.step()
-    source.close()
-    copy.close()
-    return open_source(str(target))
+@pytest.fixture(scope="session")
+def grown(spark: Any, filled: Lake, later: SqliteSource, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The lake of the month, to which a second run has added the hour after it."""
+    lake = copied(filled, tmp_path_factory.mktemp("lake") / "lake")
+    assert 0 < fill(spark, lake, later).events < 150
+    return lake

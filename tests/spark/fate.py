@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -16,6 +17,9 @@ from typing import Any
 from tests.spark.mortal import FATE
 
 ROOT = Path(__file__).parents[2]
+MOST_QUESTIONS = 24
+LONGEST_SILENCE_S = 300
+MOST_STARTS = 5
 
 
 @dataclass
@@ -40,17 +44,22 @@ class Kill:
 class Fate:
     """Answers on a socket. `driver` and `jvm` are the processes that drive now."""
 
-    def __init__(self, folder: Path, plans: list[Plan]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.address = str(folder / "fate")
-        self.plans = plans
+        self.plans: list[Plan] = []
         self.kills: list[Kill] = []
-        self._wanted = len(plans)
+        self._wanted = 0
         self.driver = self.jvm = 0
         self._lock = threading.Lock()
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(self.address)
         self._server.listen(64)
         threading.Thread(target=self._listen, daemon=True).start()
+
+    def plan(self, plans: list[Plan]) -> None:
+        with self._lock:
+            self.plans += plans
+            self._wanted += len(plans)
 
     @property
     def done(self) -> bool:
@@ -105,29 +114,51 @@ class Fate:
 
     def _kill(self, plan: Plan, pid: int, where: str) -> None:
         """A victim that ended by itself in the meantime is replaced by the next of its kind."""
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            with self._lock:
+        with self._lock:
+            if self._mortal(pid):
+                os.kill(pid, signal.SIGKILL)
+                self.kills.append(Kill(plan.victim, pid, where, round(plan.delay_s, 3)))
+            else:
                 self.plans.insert(0, Plan(plan.victim, 1, 0))
-            return
-        self.kills.append(Kill(plan.victim, pid, where, round(plan.delay_s, 3)))
+
+    def _mortal(self, pid: int) -> bool:
+        """It is of the driver's own session, and alive: nobody else's process may ever die by this."""
+        if any(kill.pid == pid for kill in self.kills):
+            return False
+        with contextlib.suppress(OSError):
+            return os.getsid(pid) == self.driver and state(pid) not in ("Z", "X")
+        return False
 
 
 def parent(pid: int) -> int | None:
     with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return int(_stat(pid)[1])
     return None
 
 
+def state(pid: int) -> str:
+    return _stat(pid)[0]
+
+
+def _stat(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
 def planned(rng: random.Random, victims: dict[str, int]) -> list[Plan]:
-    """In any order; every second one dies while it waits for the answer, the others somewhat later."""
+    """In any order, a driver last; every second one dies while it waits for the answer, the others later.
+
+    Most die soon after the one before, some only after more questions than any one task has: else the same
+    task would die again and again, and nothing after it.
+    """
     each = [victim for victim, count in victims.items() for _ in range(count)]
     rng.shuffle(each)
+    if "driver" in each:
+        each.remove("driver")
+        each.append("driver")
     return [
         Plan(
             victim,
-            rng.randint(1, 8),
+            1 + min(int(rng.expovariate(1 / 4)), MOST_QUESTIONS - 1),
             rng.choice((0.0, rng.uniform(0.001, 0.25))),
             own=victim in ("driver", "jvm") and rng.random() < 0.6,
         )
@@ -142,27 +173,36 @@ class Driver:
     fate: Fate
     master: str
     process: "subprocess.Popen[str] | None" = None
+    problem: str = ""
+    """Why the last run that failed says it did."""
+
+    @property
+    def log(self) -> Path:
+        """What dying processes say; of interest only when the test fails."""
+        return Path(self.fate.address).with_name("driver.log")
 
     def _alive(self) -> "subprocess.Popen[str]":
-        while self.process is None:
-            # What dying processes say is of interest only when the test fails.
-            log = Path(self.fate.address).with_name("driver.log").open("ab")
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.spark.mortal", "drive", self.master],
-                env={**os.environ, "PYTHONPATH": str(ROOT), FATE: self.fate.address},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                cwd=ROOT,
-                start_new_session=True,
-            )
-            log.close()
+        for _ in range(MOST_STARTS):
+            if self.process is not None:
+                return self.process
+            with self.log.open("ab") as log:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-m", "tests.spark.mortal", "drive", self.master],
+                    env={**os.environ, "PYTHONPATH": str(ROOT), FATE: self.fate.address},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    cwd=ROOT,
+                    start_new_session=True,
+                )
             ready = self._read(self.process)
             if ready is None:
                 self.bury()
-                continue
-            self.fate.driver, self.fate.jvm = ready["ready"], ready["jvm"]
+            else:
+                self.fate.driver, self.fate.jvm = ready["ready"], ready["jvm"]
+        if self.process is None:
+            raise AssertionError(f"no driver came up in {MOST_STARTS} attempts:\n{self._last_words()}")
         return self.process
 
     def run(self, store: str, lake: str) -> bool:
@@ -175,12 +215,19 @@ class Driver:
         answer = self._read(process)
         if answer is None or not os.path.exists(f"/proc/{self.fate.jvm}/exe"):
             self.bury()
+        self.problem = str((answer or {}).get("because", self.problem))
         return answer is not None and "events" in answer
 
     def _read(self, process: "subprocess.Popen[str]") -> dict[str, Any] | None:
+        """Its next word, or None when it is gone."""
         assert process.stdout is not None
+        if not select.select([process.stdout], [], [], LONGEST_SILENCE_S)[0]:
+            raise AssertionError(f"the driver said nothing for {LONGEST_SILENCE_S} s:\n{self._last_words()}")
         line = process.stdout.readline()
         return json.loads(line) if line else None
+
+    def _last_words(self) -> str:
+        return self.log.read_text("utf-8", "replace")[-3000:] if self.log.exists() else ""
 
     def bury(self) -> None:
         """The end of whatever it left behind."""

@@ -1,11 +1,10 @@
 """Whatever is broken is named or set aside; nothing is lost, and the next run goes on."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import pytest
@@ -14,15 +13,26 @@ from postroom.clock import SECOND, ManualClock
 from postroom.errors import StoreCorrupt
 from postroom.kernel.ledger import Draft
 from postroom.pipeline.failures import LakeDamaged, LakeFull, LakeTooNew, LedgerGap, OtherLedger, PipelineBusy
+from postroom.pipeline.generator.month import Plan, generate
 from postroom.pipeline.jobs.lock import locked
-from postroom.pipeline.lake.lake import Lake, Positions
-from postroom.pipeline.lake.tables import LEDGER, MESSAGE_LIFE, QUARANTINE
+from postroom.pipeline.jobs.run import Summary
+from postroom.pipeline.lake.lake import Lake, named
+from postroom.pipeline.lake.tables import (
+    BRONZE,
+    HANDOFFS,
+    LEDGER,
+    MESSAGE_LIFE,
+    QUARANTINE,
+    SPANS,
+    TRACES,
+    Table,
+)
 from postroom.pipeline.serving.engine import engine
 from postroom.pipeline.serving.insights import period
 from postroom.pipeline.serving.report import report
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 from postroom.stores.sqlite import SqliteStore
-from tests.spark.conftest import END, copy_of, fill, rows
+from tests.spark.lakes import END, copied, copy_of, fill, fill_bronze, rows, same
 
 
 def change(source: SqliteSource, sql: str, *values: Any) -> None:
@@ -36,32 +46,6 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(str(tmp_path / "lake"))
 
 
-def test_altered_missing_and_unknown_events_go_to_quarantine_and_the_run_goes_on(
-    spark: Any, month: SqliteSource, filled: Lake, lake: Lake, tmp_path: Path
-) -> None:
-    store = copy_of(month, tmp_path)
-    db = apsw.Connection(store.path)
-    [(tampered, touched)] = db.execute(
-        "SELECT seq, message_id FROM ledger WHERE type = 'message.completed' LIMIT 1 OFFSET 30"
-    )
-    [(missing,)] = db.execute("SELECT seq FROM ledger WHERE type = 'record.turn' LIMIT 1 OFFSET 20")
-    db.execute("UPDATE ledger SET data = json_set(data, '$.attempts', 77) WHERE seq = ?", (tampered,))
-    db.execute("DELETE FROM ledger WHERE seq = ?", (missing,))
-    db.close()
-    done = fill(spark, lake, store)
-    found = {(row["key"], row["reason"]) for row in rows(lake, QUARANTINE)}
-    assert (str(tampered), "its content or place does not match its hash") in found
-    assert (str(missing + 1), f"events {missing} to {missing} are missing") in found
-    assert done.quarantined >= 2
-    lives = {row["message_id"]: row for row in rows(lake, MESSAGE_LIFE)}
-    whole = {row["message_id"]: row for row in rows(filled, MESSAGE_LIFE)}
-    assert lives[touched]["outcome"] == "open", "nothing is built on an event that was altered"
-    assert {k: v for k, v in lives.items() if k != touched} == {
-        k: v for k, v in whole.items() if k != touched
-    }
-    assert fill(spark, lake, store).quarantined == 0, "what is known is not found again"
-
-
 def appended(store: SqliteSource, *events: tuple[int, str, str, dict[str, Any]]) -> None:
     """Events with a right hash, however little sense they make: time, type, message, data."""
     opened = SqliteStore(Path(store.path))
@@ -73,48 +57,97 @@ def appended(store: SqliteSource, *events: tuple[int, str, str, dict[str, Any]])
     opened.close()
 
 
-def test_unknown_types_and_states_and_clocks_that_jump_are_set_aside_and_harm_nothing_else(
-    spark: Any, month: SqliteSource, filled: Lake, lake: Lake, tmp_path: Path
-) -> None:
-    store = copy_of(month, tmp_path)
-    head = store.snapshot().head
-    day, stamp = 86_400 * SECOND, END // 1000
-    ids = [f"{stamp >> 16:08x}-{stamp & 0xFFFF:04x}-7000-8000-00000000000{n}" for n in range(3)]
+class Troubled(NamedTuple):
+    """A month in which everything went wrong that a run can set aside, and the lake a run made of it."""
+
+    store: SqliteSource
+    lake: Lake
+    done: Summary
+    head: int
+    altered: int
+    touched: str
+    """The message that the altered event is about."""
+    missing: int
+    odd: int
+    """The first of the events that nobody could have written."""
+
+
+STAMP = END // 1000
+IDS = [f"{STAMP >> 16:08x}-{STAMP & 0xFFFF:04x}-7000-8000-00000000000{n}" for n in range(3)]
+
+
+@pytest.fixture(scope="module")
+def troubled(spark: Any, month: SqliteSource, tmp_path_factory: pytest.TempPathFactory) -> Troubled:
+    folder = tmp_path_factory.mktemp("troubled")
+    store, lake = copy_of(month, folder), Lake(str(folder / "lake"))
+    head, day = store.snapshot().head, 86_400 * SECOND
     new = {"state": "pending", "attempts": 0, "type": "order", "tier": "normal", "bytes": 2}
     appended(
         store,
-        (END, "message.teleported", ids[0], {"state": "pending", "attempts": 1}),
-        (END, "message.claimed", ids[0], {"state": "limbo", "attempts": 1}),
-        (END, "galaxy.collapsed", ids[0], {}),
+        (END, "message.teleported", IDS[0], {"state": "pending", "attempts": 1}),
+        (END, "message.claimed", IDS[0], {"state": "limbo", "attempts": 1}),
+        (END, "galaxy.collapsed", IDS[0], {}),
         # The clock goes back by a week between publishing and end, and then on into another century.
-        (END, "message.published", ids[1], new),
-        (END - 7 * day, "message.claimed", ids[1], {"state": "claimed", "attempts": 1}),
-        (END - 7 * day, "message.completed", ids[1], {"state": "completed", "attempts": 1}),
-        (END + 40_000 * day, "message.published", ids[2], new),
-        (END + 40_001 * day, "message.claimed", ids[2], {"state": "claimed", "attempts": 1}),
+        (END, "message.published", IDS[1], new),
+        (END - 7 * day, "message.claimed", IDS[1], {"state": "claimed", "attempts": 1}),
+        (END - 7 * day, "message.completed", IDS[1], {"state": "completed", "attempts": 1}),
+        (END + 40_000 * day, "message.published", IDS[2], new),
+        (END + 40_001 * day, "message.claimed", IDS[2], {"state": "claimed", "attempts": 1}),
     )
+    db = apsw.Connection(store.path)
+    [(altered, touched)] = db.execute(
+        "SELECT seq, message_id FROM ledger WHERE type = 'message.completed' LIMIT 1 OFFSET 30"
+    )
+    [(missing,)] = db.execute("SELECT seq FROM ledger WHERE type = 'record.turn' LIMIT 1 OFFSET 20")
+    db.execute("UPDATE ledger SET data = json_set(data, '$.attempts', 77) WHERE seq = ?", (altered,))
+    db.execute("DELETE FROM ledger WHERE seq = ?", (missing,))
+    db.close()
     done = fill(spark, lake, store)
-    assert done.position == head + 8
-    found = {(row["key"], row["reason"]) for row in rows(lake, QUARANTINE)}
+    return Troubled(store, lake, done, store.snapshot().head, altered, touched, missing, head + 1)
+
+
+def test_what_is_altered_missing_unknown_or_out_of_time_is_set_aside_with_its_reason(
+    troubled: Troubled,
+) -> None:
+    found = {(row["key"], row["reason"]) for row in rows(troubled.lake, QUARANTINE)}
+    missing = troubled.missing
     assert found == {
-        (str(head + 1), "unknown event type message.teleported"),
-        (str(head + 2), "unknown state limbo"),
-        (ids[1], "its times are out of order"),
+        (str(troubled.altered), "its content or place does not match its hash"),
+        (str(missing + 1), f"events {missing} to {missing} are missing"),
+        (str(troubled.odd), "unknown event type message.teleported"),
+        (str(troubled.odd + 1), "unknown state limbo"),
+        (IDS[1], "its times are out of order"),
     }
-    assert done.quarantined == 3
-    assert len(rows(lake, LEDGER)) == head + 8, "bronze has everything as it was"
-    lives = {row["message_id"]: row for row in rows(lake, MESSAGE_LIFE)}
-    assert lives[ids[1]]["outcome"] == "completed"
-    assert lives[ids[2]]["published_at"].year == 2136
-    known = rows(filled, MESSAGE_LIFE)
-    assert [lives[row["message_id"]] for row in known] == known
-    with engine(lake) as light:
-        report(light, period(light), "now")
-    assert fill(spark, lake, store).quarantined == 0
+    assert troubled.done.quarantined == len(found)
+
+
+def test_the_run_goes_on_and_bronze_has_everything_as_it_was(troubled: Troubled) -> None:
+    assert troubled.done.position == troubled.head == troubled.odd + 7
+    expected = [seq for seq in range(1, troubled.head + 1) if seq != troubled.missing]
+    assert sorted(row["seq"] for row in rows(troubled.lake, LEDGER)) == expected
+    with engine(troubled.lake) as light:
+        assert "<svg" in report(light, period(light), "now")
+
+
+def test_nothing_is_built_on_an_altered_event_and_all_other_lives_are_as_they_were(
+    troubled: Troubled, filled: Lake
+) -> None:
+    lives = {row["message_id"]: row for row in rows(troubled.lake, MESSAGE_LIFE)}
+    assert lives[troubled.touched]["outcome"] == "open"
+    assert lives[IDS[1]]["outcome"] == "completed"
+    assert lives[IDS[2]]["published_at"].year == 2136
+    whole = [row for row in rows(filled, MESSAGE_LIFE) if row["message_id"] != troubled.touched]
+    assert [lives[row["message_id"]] for row in whole] == whole
+
+
+def test_what_is_known_is_not_found_again(spark: Any, troubled: Troubled) -> None:
+    before = rows(troubled.lake, QUARANTINE)
+    assert fill(spark, troubled.lake, troubled.store).quarantined == 0
+    assert rows(troubled.lake, QUARANTINE) == before
 
 
 def test_a_page_of_the_store_that_cannot_be_read_is_named_and_nothing_is_committed(
-    spark: Any, month: SqliteSource, lake: Lake, tmp_path: Path
+    spark: Any, month: SqliteSource, filled: Lake, lake: Lake, tmp_path: Path
 ) -> None:
     store = copy_of(month, tmp_path)
     db = apsw.Connection(store.path)
@@ -129,13 +162,11 @@ def test_a_page_of_the_store_that_cannot_be_read_is_named_and_nothing_is_committ
     with pytest.raises(StoreCorrupt, match="Restore the newest backup"):
         fill(spark, lake, store)
     assert lake.open(LEDGER) is None
-    fill(spark, lake, copy_of(month, tmp_path / "restored"))
+    fill_bronze(spark, lake, copy_of(month, tmp_path / "restored"))
+    same(lake, filled, BRONZE)
 
 
 def test_another_store_is_refused(spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path) -> None:
-    from postroom.pipeline.generator.month import Plan, generate
-    from tests.spark.conftest import END
-
     other = tmp_path / "other.db"
     generate(other, Plan(end=END, days=0.5, per_day=50, seed=8))
     with pytest.raises(OtherLedger, match="restored from a backup"):
@@ -165,21 +196,21 @@ def test_no_store_of_ours_is_named(spark: Any, lake: Lake, tmp_path: Path) -> No
         fill(spark, lake, open_source(str(tmp_path / "x.db")))
 
 
-def copied(filled: Lake, target: Path) -> Lake:
-    shutil.copytree(str(filled.folder), target)
-    return Lake(str(target))
-
-
-def test_a_damaged_file_is_named_and_a_refresh_builds_it_anew(
+def test_damaged_files_and_logs_of_silver_are_named_and_a_refresh_builds_them_anew(
     spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path
 ) -> None:
-    lake = copied(filled, tmp_path / "lake")
+    """Without its first version a table is no table."""
+    lake = copied(filled, tmp_path / "lake", without=(SPANS, TRACES, HANDOFFS))
     victim = Path(lake.files(MESSAGE_LIFE)[0].uri)
     victim.write_bytes(victim.read_bytes()[: victim.stat().st_size // 2])
     with pytest.raises(LakeDamaged, match="silver/message_life"):
-        fill(spark, forgetful(lake, "silver/spans", "silver/traces", "silver/handoffs"), month)
+        fill(spark, lake, month)
+    lake.commit(MESSAGE_LIFE, [], lake.positions(MESSAGE_LIFE))
+    (log_of(lake, MESSAGE_LIFE) / f"{0:020d}.json").unlink()
+    with pytest.raises(LakeDamaged, match="silver/message_life"):
+        fill(spark, lake, month)
     fill(spark, lake, month, refresh=True)
-    assert rows(lake, MESSAGE_LIFE) == rows(filled, MESSAGE_LIFE)
+    same(lake, filled)
 
 
 def test_a_damaged_file_of_bronze_is_named_and_built_anew_from_the_store(
@@ -193,39 +224,27 @@ def test_a_damaged_file_of_bronze_is_named_and_built_anew_from_the_store(
         fill(spark, lake, month)
     assert "--from-store" in str(told.value)
     fill(spark, lake, month, refresh=True, everything=True)
-    assert rows(lake, LEDGER) == rows(filled, LEDGER)
-    assert rows(lake, MESSAGE_LIFE) == rows(filled, MESSAGE_LIFE)
+    same(lake, filled)
 
 
-@pytest.mark.parametrize("gone", ["first", "newest"])
-def test_a_missing_version_of_a_table_is_named_or_taken_in_again(
-    spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path, gone: str
+def test_what_a_missing_newest_version_held_is_taken_in_again(
+    spark: Any, later: SqliteSource, filled: Lake, grown: Lake, tmp_path: Path
 ) -> None:
-    """Without its first version a table is no table; without its newest it is what it was before."""
-    lake = copied(filled, tmp_path / "lake")
-    for number in (1, 2):
-        lake.commit(MESSAGE_LIFE, [], Positions(month.snapshot().head + number, 0))
-    log = Path(str(lake.folder)) / MESSAGE_LIFE.name / "_delta_log"
-    names = sorted(log.glob("*.json"))
-    (names[0] if gone == "first" else names[-1]).unlink()
-    if gone == "first":
-        with pytest.raises(LakeDamaged, match="silver/message_life"):
-            fill(spark, lake, month)
-        fill(spark, lake, month, refresh=True)
-    else:
-        fill(spark, lake, month)
-    assert rows(lake, MESSAGE_LIFE) == rows(filled, MESSAGE_LIFE)
+    """Without its newest version a table is what it was before."""
+    lake = copied(grown, tmp_path / "lake")
+    sorted(log_of(lake, MESSAGE_LIFE).glob("*.json"))[-1].unlink()
+    same(lake, filled, (MESSAGE_LIFE,))
+    fill(spark, lake, later)
+    same(lake, grown)
 
 
-def forgetful(lake: Lake, *tables: str) -> Lake:
-    for name in tables:
-        shutil.rmtree(Path(str(lake.folder)) / name)
-    return lake
+def log_of(lake: Lake, table: Table) -> Path:
+    return Path(str(lake.folder)) / table.name / "_delta_log"
 
 
 def test_a_newer_table_is_refused(spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path) -> None:
     lake = copied(filled, tmp_path / "lake")
-    log = Path(str(lake.folder)) / LEDGER.name / "_delta_log"
+    log = log_of(lake, LEDGER)
     version = lake.must_open(LEDGER).version() + 1
     (log / f"{version:020d}.json").write_text(
         json.dumps({"protocol": {"minReaderVersion": 99, "minWriterVersion": 99}}) + "\n"
@@ -235,14 +254,13 @@ def test_a_newer_table_is_refused(spark: Any, month: SqliteSource, filled: Lake,
 
 
 def test_a_full_disk_is_named_and_leaves_a_lake_that_goes_on(
-    spark: Any, month: SqliteSource, filled: Lake, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = Lake.commit
+    """Bronze is there, and the disk is full where the first step after it commits."""
+    lake, commit = copied(filled, tmp_path / "lake", without=(MESSAGE_LIFE,)), Lake.commit
 
     def full(self: Lake, table: Any, *args: Any, **more: Any) -> None:
         if table is MESSAGE_LIFE:
-            from postroom.pipeline.lake.lake import named
-
             with named(self, table):
                 raise OSError(28, "No space left on device")
         commit(self, table, *args, **more)
@@ -250,9 +268,10 @@ def test_a_full_disk_is_named_and_leaves_a_lake_that_goes_on(
     monkeypatch.setattr(Lake, "commit", full)
     with pytest.raises(LakeFull, match="free some space"):
         fill(spark, lake, month)
+    assert lake.open(MESSAGE_LIFE) is None
     monkeypatch.undo()
     fill(spark, lake, month)
-    assert rows(lake, MESSAGE_LIFE) == rows(filled, MESSAGE_LIFE)
+    same(lake, filled)
 
 
 @pytest.fixture

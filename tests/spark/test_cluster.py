@@ -16,9 +16,9 @@ import pytest
 
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.sources.sqlite import SqliteSource
-from tests.spark.test_exactly_once import same
+from tests.spark.lakes import same
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 HOME = os.path.dirname(pyspark.__file__)
 ENV = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from postroom.pipeline.lake.tables import MESSAGE_LIFE, TURNS
 from postroom.pipeline.silver.conversations import conversations
-from tests.spark.conftest import frame
+from tests.spark.lakes import frame
 
 T0 = datetime(2026, 11, 1, 12, tzinfo=UTC)
 DAY = date(2026, 11, 1)

@@ -9,7 +9,7 @@ from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import GOLD, MESSAGE_LIFE
 from postroom.pipeline.serving.engine import engine
 from postroom.pipeline.sources.sqlite import SqliteSource
-from tests.spark.conftest import rows
+from tests.spark.lakes import rows
 
 REFERENCE = """
 CREATE TEMP TABLE ev AS

@@ -14,50 +14,77 @@ from postroom.pipeline.generator.month import Plan as Month
 from postroom.pipeline.generator.month import generate
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
-from tests.spark.conftest import END, fill
 from tests.spark.fate import Driver, Fate, planned
-from tests.spark.test_exactly_once import same
-from tests.spark.test_incremental import happen
+from tests.spark.lakes import END, fill, happen, same
 
 SEED = "POSTROOM_TEST_SEED"
 """Set it to what a failure told, to kill in the same order at the same questions."""
 
+HOME, CLUSTER = "local[2,3]", "local-cluster[1,1,512]"
+Deaths = tuple[str, dict[str, int]]
+"""Where the driver runs, and how many of each kind die there."""
 
-@pytest.mark.timeout(900)
+
 @pytest.mark.parametrize(
-    ("master", "victims"),
+    "deaths",
     [
-        pytest.param("local[2,3]", {"worker": 16, "daemon": 3, "jvm": 3, "driver": 3}, id="at home"),
-        pytest.param("local-cluster[2,1,512]", {"executor": 5}, id="on a cluster"),
-        pytest.param("local[2]", {"worker": 10, "jvm": 10, "driver": 10}, id="long", marks=pytest.mark.slow),
+        pytest.param(
+            ((HOME, {"worker": 22, "daemon": 2, "jvm": 1, "driver": 2}), (CLUSTER, {"executor": 3})),
+            id="thirty",
+            marks=pytest.mark.timeout(900),
+        ),
+        pytest.param(
+            (
+                (HOME, {"worker": 20, "daemon": 4, "jvm": 8, "driver": 8}),
+                ("local[2]", {"worker": 10, "jvm": 5, "driver": 5}),
+                ("local-cluster[2,1,512]", {"executor": 8}),
+            ),
+            id="many",
+            marks=[pytest.mark.slow, pytest.mark.timeout(2400)],
+        ),
     ],
 )
 def test_kill_nine_at_random_points_changes_no_row(
-    spark: Any, tmp_path: Path, master: str, victims: dict[str, int]
+    spark: Any, tmp_path: Path, deaths: tuple[Deaths, ...]
 ) -> None:
     """Mail comes in all the time; runs are killed and begun again until every planned kill was carried out."""
     seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
     generate(tmp_path / "room.db", Month(end=END, days=0.5, per_day=60, seed=5))
     store, lake = open_source(str(tmp_path / "room.db")), Lake(str(tmp_path / "lake"))
-    fate = Fate(tmp_path, planned(random.Random(seed), victims))
-    driver = Driver(fate, master)
+    rng, fate = random.Random(seed), Fate(tmp_path)
     try:
-        while not fate.done:
-            if driver.run(store.path, lake.location):
+        for master, victims in deaths:
+            fate.plan(planned(rng, victims))
+            suffer(Driver(fate, master), store, lake, to_the_end=master == deaths[-1][0])
+        found = [kill.victim for kill in fate.kills]
+        for kind in {kind for _, victims in deaths for kind in victims}:
+            assert found.count(kind) == sum(victims.get(kind, 0) for _, victims in deaths), kind
+        whole = Lake(str(tmp_path / "whole"))
+        fill(spark, whole, store)
+        same(lake, whole)
+    except BaseException as error:
+        error.add_note(f"{SEED}={seed}: {fate.kills}")
+        raise
+    finally:
+        fate.close()
+
+
+def suffer(driver: Driver, store: SqliteSource, lake: Lake, *, to_the_end: bool) -> None:
+    """Runs until all have died who should; to the end is until a run has come through after that."""
+    fate = driver.fate
+    planned, most = len(fate.plans), 3 * len(fate.plans) + 20
+    try:
+        for _ in range(most):
+            through = driver.run(store.path, lake.location)
+            if fate.done and (through or not to_the_end):
+                return
+            if through:
                 happen(store)
-        while not driver.run(store.path, lake.location):
-            pass
     finally:
         driver.bury()
-        fate.close()
-    told = f"{SEED}={seed}: {fate.kills}"
-    assert {kind: sum(kill.victim == kind for kill in fate.kills) for kind in victims} == victims, told
-    whole = Lake(str(tmp_path / "whole"))
-    fill(spark, whole, store)
-    try:
-        same(lake, whole)
-    except AssertionError as error:
-        raise AssertionError(told) from error
+    raise AssertionError(
+        f"{planned} deaths and a run that comes through took over {most} runs: {driver.problem}"
+    )
 
 
 def command(month: SqliteSource, lake: Path) -> "subprocess.Popen[str]":

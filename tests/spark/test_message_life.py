@@ -8,7 +8,7 @@ import pytest
 
 from postroom.pipeline.lake.tables import LEDGER, MESSAGE_LIFE
 from postroom.pipeline.silver.message_life import lives
-from tests.spark.conftest import frame
+from tests.spark.lakes import frame
 
 T0 = 1_794_000_000_000_000
 ID = "01a1b1f6-0800-7000-8000-000000000001"

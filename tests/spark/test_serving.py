@@ -22,7 +22,7 @@ from postroom.pipeline.serving.insights import overview, period
 from postroom.pipeline.serving.report import report
 from postroom.pipeline.serving.traces import trace, tree
 from postroom.pipeline.sources.sqlite import SqliteSource
-from tests.spark.conftest import rows
+from tests.spark.lakes import rows
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,7 @@ from postroom.pipeline.serving.engine import engine
 from postroom.pipeline.serving.history import Search, search
 from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.room import open_sync
-from tests.spark.conftest import END, copy_of, rows
-from tests.spark.test_bad_input import copied
+from tests.spark.lakes import END, copied, copy_of, rows
 
 
 def counts(source: SqliteSource) -> tuple[int, int]:

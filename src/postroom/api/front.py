@@ -68,6 +68,8 @@ class Front:
     channels: ChannelService = field(default_factory=NoChannels)
     restart: Callable[[], None] | None = None
     """Asks the house to close and come back; None where it cannot."""
+    check_restart: Callable[[], None] = lambda: None
+    """Raises when the house could not come back as things are."""
     check_key: CheckKey = no_keys
     translate: Translate = nothing
     """What listeners are told of a ledger event."""

@@ -21,7 +21,7 @@ from postroom.api.security.agents import AgentTokens
 from postroom.api.security.tokens import OwnerToken, owners_token
 from postroom.api.v1.router import PREFIXES
 from postroom.clock import Clock, SystemClock
-from postroom.daemon import logs
+from postroom.daemon import logs, readiness
 from postroom.daemon.home import Home
 from postroom.daemon.lake import HouseLake
 from postroom.daemon.pipeline import Runs
@@ -209,6 +209,7 @@ def _front(
         port=port,
         started_at=started_at,
         restart=restart,
+        check_restart=lambda: readiness.check(plan.home, plan.roles, plan.environment),
         translate=translator(room, lambda: staff.office.directory),
     )
 

@@ -45,7 +45,7 @@ class HouseStaff:
         self._tools = tools
         self._settings = self._read()
         self._plugins = Plugins()
-        self._office = self._made()
+        self._office = self._made(self._settings)
         self._leaving: set[asyncio.Task[None]] = set()
         self._changing = asyncio.Lock()
 
@@ -64,11 +64,11 @@ class HouseStaff:
     def _read(self) -> Settings:
         return with_environment(self._file.load(), self._environment)
 
-    def _made(self) -> Office:
-        registry = registry_for(self._settings, self._home, self._clock, self._environment)
+    def _made(self, settings: Settings) -> Office:
+        registry = registry_for(settings, self._home, self._clock, self._environment)
         return Office(
             self._room,
-            self._settings,
+            settings,
             registry,
             folder=self._home,
             clock=self._clock,
@@ -78,27 +78,26 @@ class HouseStaff:
 
     async def open(self) -> None:
         await self._plugins.load(self._settings.plugins, self._home, room=self._room)
-        await self._begin()
+        await self._office.furnish()
         if self._works:
+            self._office.start()
             await sweep(self._room, self._office.directory)
             names = translator(self._room, lambda: self._office.directory)
             await self._plugins.start(self._room, named(names))
 
-    async def _begin(self) -> None:
-        await self._office.furnish()
-        if self._works:
-            self._office.start()
-
     async def apply(self) -> None:
-        """Also called when nothing changed; then nothing happens."""
+        """Also called when nothing changed; then nothing happens. The old office stays until the new one is
+        furnished: what cannot be done is tried again."""
         async with self._changing:
             settings = await asyncio.to_thread(self._read)
             if settings == self._settings:
                 return
-            before, old, self._settings = self._office, self._settings, settings
-            self._office = self._made()
-            await self._begin()
+            made = self._made(settings)
+            await made.furnish()
+            before, old = self._office, self._settings
+            self._office, self._settings = made, settings
             if self._works:
+                made.start()
                 leaving = asyncio.create_task(self._leave(before, old))
                 self._leaving.add(leaving)
                 leaving.add_done_callback(self._leaving.discard)
@@ -116,6 +115,8 @@ class HouseStaff:
                 await self.apply()
             except PostroomError as error:
                 log.warning("the settings are not used: %s", error)
+            except Exception:
+                log.exception("the settings are not used")
 
     async def close(self, grace: float) -> None:
         for leaving in self._leaving:

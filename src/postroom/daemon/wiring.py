@@ -5,6 +5,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from postroom.clock import Clock
 from postroom.providers.registry import CustomProvider, ProviderSettings, Registry
 from postroom.providers.script_rules import Script, read_script
@@ -19,6 +21,9 @@ def registry_for(
     settings: Settings, home: Path, clock: Clock, environment: Mapping[str, str] = os.environ
 ) -> Registry:
     models = settings.models
+    script, problem = read_own_script(home)
+    if problem:
+        log.warning("%s", problem)
     providers = ProviderSettings(
         anthropic_api_key=_revealed(models.anthropic and models.anthropic.api_key),
         anthropic_oauth_token=_revealed(models.anthropic and models.anthropic.oauth_token),
@@ -30,10 +35,12 @@ def registry_for(
                 model=custom.model,
                 name=custom.name,
                 harness=custom.harness,
+                wire=custom.wire,
             )
             for name, custom in settings.custom_providers.items()
         },
-        script=_script(home / SCRIPT),
+        script=script,
+        script_problem=problem,
     )
     return Registry(providers, parent=environment, clock=clock)
 
@@ -47,5 +54,12 @@ def _revealed(secret: Secret | None) -> str:
         return ""
 
 
-def _script(path: Path) -> Script:
-    return read_script(path.read_bytes()) if path.exists() else Script()
+def read_own_script(home: Path) -> tuple[Script, str]:
+    """What agents of the `script` provider say, and what is wrong with the file, which concerns only them."""
+    path = home / SCRIPT
+    try:
+        return read_script(path.read_bytes()), ""
+    except FileNotFoundError:
+        return Script(), ""
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return Script(), f"{path} cannot be used: {error}. Correct the file, or remove it."

@@ -98,11 +98,12 @@ class Gatherer:
             reply = await asyncio.to_thread(combine, talk, self._rules)
             agent = talk.parts[0].agent if len(talk.parts) == 1 else envelope.agent or ""
             marks = tuple(part.mark for part in talk.parts)
+            nobody = bool(talk.parts) and not talk.missing and all(part.failed for part in talk.parts)
             commands += outcomes.tell(
                 envelope,
                 agent,
                 reply.text,
-                kind="office.reply",
+                kind="office.failure" if nobody else "office.reply",
                 files=reply.files,
                 parts=marks,
                 metadata=_metadata(talk.parts, envelope.metadata),

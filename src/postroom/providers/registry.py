@@ -62,6 +62,7 @@ class ProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     programs: Mapping[str, str] = {}
     pass_variables: tuple[str, ...] = ()
     script: Script = Script()
+    script_problem: str = ""
 
     def __repr__(self) -> str:
         return f"ProviderSettings(custom={sorted(self.custom)}, programs={dict(self.programs)})"
@@ -92,7 +93,7 @@ class Registry:
             "opencode": self._opencode,
             "anthropic-api": self._anthropic_api,
             "openai-api": self._openai_api,
-            "script": lambda: ScriptProvider(self._settings.script, clock=self._clock),
+            "script": self._scripted,
         }
 
     @property
@@ -150,6 +151,10 @@ class Registry:
         if maker is None:
             raise UnknownProvider(provider=provider_id, known=", ".join(self.known))
         return maker()
+
+    def _scripted(self) -> Provider:
+        settings = self._settings
+        return ScriptProvider(settings.script, clock=self._clock, problem=settings.script_problem)
 
     def _claude(self) -> Provider:
         return Claude(

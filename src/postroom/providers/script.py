@@ -31,9 +31,16 @@ CHARS_PER_TOKEN = 4
 
 class ScriptProvider:
     def __init__(
-        self, script: Script | None = None, *, name: str = "script", clock: Clock | None = None
+        self,
+        script: Script | None = None,
+        *,
+        name: str = "script",
+        clock: Clock | None = None,
+        problem: str = "",
     ) -> None:
+        """`problem` says why there is no script to follow; each turn then fails with it."""
         self.name = name
+        self._problem = problem
         self._script = script or Script()
         self._clock = clock or SystemClock()
         self._sessions = 0
@@ -44,6 +51,9 @@ class ScriptProvider:
         return guarded(PRODUCT, self._run(request))
 
     async def _run(self, request: TurnRequest) -> TurnStream:
+        if self._problem:
+            yield failure(PRODUCT, ErrorKind.INVALID, detail=self._problem)
+            return
         if not request.prompt.strip():
             yield failure(PRODUCT, ErrorKind.INVALID, detail="The message is empty.")
             return

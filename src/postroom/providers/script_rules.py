@@ -42,6 +42,12 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     retry_after: float | None = None
     hang: bool = False
 
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.match)
+        except re.error as error:
+            raise ValueError(f"{self.match!r} is no regular expression: {error}") from None
+
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The first rule that matches decides. `pace` stretches every duration: 0 is no waiting at all."""

@@ -65,7 +65,12 @@ class Team(SharedPart):
 
 class CustomProvider(SharedPart):
     name: str = ""
-    harness: Literal["claude", "codex"] = "claude"
+    harness: Literal["claude", "codex", "api"] = Field(
+        default="claude", description="The program that talks to it; `api`: none, we do"
+    )
+    wire: Literal["openai", "anthropic"] = Field(
+        default="openai", description="Whose API it speaks, with harness `api`"
+    )
     base_url: str = ""
     api_key: Secret | None = None
     model: str = ""

@@ -69,7 +69,8 @@ class Models(SharedPart):
         """The provider and model of agents that name none."""
         order = ("openai", "opencode", "anthropic")
         provider = self.provider or next((name for name in order if getattr(self, name)), "anthropic")
-        own = getattr(self, provider, None) if provider in order else None
+        section = provider.removesuffix("_api")
+        own = getattr(self, section) if section in order else None
         return provider, (own.model if own else "") or DEFAULT_MODELS.get(provider, "")
 
 

@@ -1,7 +1,6 @@
 """Deliveries: claimed like any message, sent as signed requests, retried by the queue, given up at last."""
 
 import asyncio
-import contextlib
 import logging
 import ssl
 import time
@@ -59,8 +58,15 @@ class Couriers:
                 while not self._stop.is_set():
                     await self._round(client)
             finally:
-                if self._busy:
-                    await asyncio.wait(self._busy, timeout=TIMEOUT_S)
+                await self._finish()
+
+    async def _finish(self) -> None:
+        """Those under way have the time of one request; then nobody is left."""
+        if self._busy:
+            _, late = await asyncio.wait(self._busy, timeout=TIMEOUT_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def _round(self, client: httpx2.AsyncClient) -> None:
         free = AT_ONCE - len(self._busy)
@@ -77,14 +83,20 @@ class Couriers:
         )
         taking = asyncio.ensure_future(self._room.take(claim, WAIT_S))
         stopping = asyncio.ensure_future(self._stop.wait())
-        await asyncio.wait((taking, stopping), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not taking.done():
+        try:
+            await asyncio.wait((taking, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
             taking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await taking
-            return
-        for stored in taking.result():
+            [taken] = await asyncio.gather(taking, return_exceptions=True)
+            # Also what was taken in the moment of a cancellation: nobody else has it before its lease ends.
+            if isinstance(taken, list):
+                self._send_out(client, taken)
+        if isinstance(taken, Exception):
+            raise taken
+
+    def _send_out(self, client: httpx2.AsyncClient, taken: list[Stored]) -> None:
+        for stored in taken:
             task = asyncio.create_task(self._carry(client, stored))
             self._busy.add(task)
             task.add_done_callback(self._busy.discard)

@@ -14,7 +14,7 @@ from postroom.providers.environment import TURN_MARK
 
 ROOT = Path(__file__).parents[3]
 FAKES = ROOT / "tests" / "providers" / "fakes"
-GONE_S = 10.0
+GONE_S = 60.0
 
 
 class Nursery:
@@ -53,7 +53,7 @@ def nursery() -> Iterator[Nursery]:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.close()
-        process.wait(30)
+        process.wait(120)
         process.stdout.close()
 
 

@@ -157,7 +157,7 @@ async def live(folder: Path, kind: str, fatal: int | None, parent: dict[str, str
         # The platform sends it until it is accepted, and maybe once more.
         await office.take_in(incoming(kind))
         office.start()
-        await until(lambda: at_rest(room), within=60)
+        await until(lambda: at_rest(room), within=120)
         await office.stop(grace=5)
     return steps.taken
 

@@ -56,8 +56,8 @@ async def test_the_token_logs_in_and_a_wrong_one_does_not(still: House) -> None:
         assert (await client.get("/api/session")).json()["kind"] == "browser"
 
 
-async def test_guessing_on_the_login_page_is_slowed_down(still: House) -> None:
-    async with still.stranger() as client:
+async def test_guessing_on_the_login_page_is_slowed_down(timeless: House) -> None:
+    async with timeless.stranger() as client:
         codes = [(await client.post("/login", data={"token": f"guess{n}"})).status_code for n in range(14)]
     assert codes[0] == 401
     assert codes[-1] == 429

@@ -170,7 +170,7 @@ async def test_a_name_that_leads_to_this_machine_by_a_trick_is_refused_to_the_br
         rules = "--host-resolver-rules=MAP evil.example 127.0.0.1"
         async with browsing(tmp_path, address, rules, "--dump-dom") as browser:
             assert browser.stdout is not None
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 shown = (await browser.stdout.read()).decode()
         assert "HOST_NOT_ALLOWED" in shown
         assert "workspace" not in shown

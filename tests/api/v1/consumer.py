@@ -1,4 +1,7 @@
-"""A consumer as a process of its own: claims, works a moment, completes, and says what it has completed."""
+"""A consumer as a process of its own: claims, works a moment, completes, and says what it has completed.
+
+With a number, it stops in the middle of its work after so many, and keeps what it has claimed.
+"""
 
 import sys
 import time
@@ -6,7 +9,8 @@ import time
 from postroom.client import Client, ServiceError
 
 
-def main(url: str, token: str, name: str) -> None:
+def main(url: str, token: str, name: str, enough: str = "inf") -> None:
+    done = 0
     with Client(url, token) as queue:
         while True:
             messages = queue.claim("work/jobs", batch_size=3, wait_s=2, worker=name)
@@ -21,6 +25,9 @@ def main(url: str, token: str, name: str) -> None:
                         raise
                     continue
                 print(message.id, flush=True)
+                done += 1
+                while done >= float(enough):
+                    time.sleep(1)
 
 
 if __name__ == "__main__":

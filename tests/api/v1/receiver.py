@@ -18,7 +18,7 @@ class Receiver:
 
     async def events(self, count: int) -> list[Any]:
         """The first so many that were taken."""
-        async with asyncio.timeout(30), self._changed:
+        async with asyncio.timeout(120), self._changed:
             await self._changed.wait_for(lambda: len(self._taken) >= count)
             return self._taken[:count]
 

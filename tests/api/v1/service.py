@@ -56,7 +56,7 @@ class Caller:
         if self.tenant:
             headers["x-postroom-tenant"] = self.tenant
         answer = await self.client.request(
-            method, self.prefix + path, json=body, params=query or None, headers=headers, timeout=30
+            method, self.prefix + path, json=body, params=query or None, headers=headers, timeout=120
         )
         return Answer(answer.status_code, answer.json() if answer.content else None, answer.headers)
 
@@ -127,7 +127,7 @@ async def serving(
             running = asyncio.create_task(server.serve(sockets=[taken]))
             base = f"http://127.0.0.1:{port}"
             try:
-                async with httpx2.AsyncClient(base_url=base) as client:
+                async with httpx2.AsyncClient(base_url=base, timeout=120) as client:
                     yield Service(room, house, base, Caller(client, OWNER), app)
             finally:
                 server.should_exit = True

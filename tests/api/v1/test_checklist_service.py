@@ -312,7 +312,7 @@ async def test_a_stream_is_followed_live_by_server_sent_events(live: Service) ->
 
     async def follow() -> None:
         headers = {"authorization": f"Bearer {owner.token}"}
-        async with owner.client.stream("GET", f"/v1{stream}/follow", headers=headers, timeout=30) as answer:
+        async with owner.client.stream("GET", f"/v1{stream}/follow", headers=headers, timeout=120) as answer:
             name = ""
             async for line in answer.aiter_lines():
                 if line.startswith("event: "):
@@ -323,10 +323,10 @@ async def test_a_stream_is_followed_live_by_server_sent_events(live: Service) ->
 
     following = asyncio.create_task(follow())
     await owner.post(stream + "/chunks", {"sequence": 0, "data": "hello"})
-    await asyncio.wait_for(first.wait(), 20)
+    await asyncio.wait_for(first.wait(), 60)
     await owner.post(stream + "/chunks", {"sequence": 1, "data": " world"})
     await owner.post(stream + "/close")
-    await asyncio.wait_for(following, 20)
+    await asyncio.wait_for(following, 60)
     assert [name for name, _ in events] == ["chunk", "chunk", "closed"]
     assert '"hello"' in events[0][1]
 
@@ -696,7 +696,7 @@ async def test_row_57_webhooks_are_signed_timestamped_retried_and_logged(tmp_pat
 
 
 async def settled(caller: Caller, webhook_id: str, status: str) -> Any:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = await caller.get(f"/webhooks/{webhook_id}/deliveries", status=status)
             if found:

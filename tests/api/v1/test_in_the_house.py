@@ -23,7 +23,7 @@ def test_a_key_works_behind_the_doorkeeper_and_survives_a_restart(house: HousePr
     token = house.home.token.read_text().strip()
     with Client(house.url, token) as owner:
         owner.create_scope("shop")
-        owner.create_queue("shop/orders")
+        owner.create_queue("shop/orders", visibility_timeout_s=3600)
         key = owner.create_key("worker", role="tenant_admin").secret
     assert key
     with Client(house.url, key) as queue:
@@ -31,7 +31,7 @@ def test_a_key_works_behind_the_doorkeeper_and_survives_a_restart(house: HousePr
         [message] = queue.claim("shop/orders")
         with pytest.raises(ServiceError, match="SCOPE_NOT_FOUND"):
             queue.queues("office")
-    office = httpx2.get(f"{house.url}/api/agents", headers={"authorization": f"Bearer {key}"})
+    office = httpx2.get(f"{house.url}/api/agents", headers={"authorization": f"Bearer {key}"}, timeout=60)
     assert office.status_code == 403, "the office is not for keys"
     house.cli("stop")
     house.start()

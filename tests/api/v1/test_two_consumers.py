@@ -30,7 +30,7 @@ async def line(process: asyncio.subprocess.Process) -> str:
     return (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_a_killed_consumer_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     store = tmp_path / "room.db"
     server = await start(str(HERE / "server.py"), str(store), OWNER)
@@ -39,10 +39,11 @@ async def test_a_killed_consumer_loses_nothing_and_repeats_nothing(tmp_path: Pat
         await queue.create_scope("work")
         await queue.create_queue("work/jobs", visibility_timeout_s=1, max_retries=10)
         sent = await queue.publish_many("work/jobs", [{"body": n} for n in range(MESSAGES)])
-        victim = await start(str(HERE / "consumer.py"), url, OWNER, "victim")
-        other = await start(str(HERE / "consumer.py"), url, OWNER, "other")
+        victim = await start(str(HERE / "consumer.py"), url, OWNER, "victim", "20")
         for _ in range(4):
             assert await line(victim), "it has completed something"
+        other = await start(str(HERE / "consumer.py"), url, OWNER, "other")
+        assert await line(other), "both are at work"
         victim.send_signal(signal.SIGKILL)
         await victim.wait()
         out, _ = await asyncio.wait_for(other.communicate(), 180)
@@ -50,7 +51,7 @@ async def test_a_killed_consumer_loses_nothing_and_repeats_nothing(tmp_path: Pat
         assert len(out.split()) > 0
         assert (await queue.queue("work/jobs")).depth_pending == 0
     server.send_signal(signal.SIGTERM)
-    await asyncio.wait_for(server.wait(), 30)
+    await asyncio.wait_for(server.wait(), 60)
     async with postroom.open(f"sqlite:///{store}", housekeeping=False) as room:
         events = [event async for event in room.events()]
     done = collections.Counter(event.message_id for event in events if event.type == "message.completed")

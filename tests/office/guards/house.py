@@ -61,7 +61,7 @@ class Guarded:
 
         return [m for m in await self.until(there) if m.message_type == "office.reply"]
 
-    async def quiet(self, within: float = 20.0) -> None:
+    async def quiet(self, within: float = 60.0) -> None:
         """Until no mail of agents is open."""
         await self.held(0, within)
 
@@ -87,7 +87,7 @@ class Guarded:
     async def notices(self) -> list[Message]:
         return [m for m in await self.all() if m.message_type == "office.notice"]
 
-    async def until(self, what: Callable[[list[Message]], bool], within: float = 20.0) -> list[Message]:
+    async def until(self, what: Callable[[list[Message]], bool], within: float = 60.0) -> list[Message]:
         async with asyncio.timeout(within):
             while True:
                 found = await self.all()
@@ -95,7 +95,7 @@ class Guarded:
                     return found
                 await asyncio.sleep(0.02)
 
-    async def held(self, count: int = 1, within: float = 20.0) -> list[Message]:
+    async def held(self, count: int = 1, within: float = 60.0) -> list[Message]:
         """Once nothing of the agents' mail is open but this many, which wait."""
 
         def settled(found: list[Message]) -> bool:

@@ -15,6 +15,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
 from postroom.office.guards import accounts, pauses
 from postroom.office.guards.pauses import LimitTooLow, NotPaused
+from postroom.providers.protocol import Finished, SessionStarted, TurnRequest, TurnStream
 from postroom.providers.script_rules import Rule
 
 RICH = {"conversation_usd": None, "agent_daily_usd": None, "team_daily_usd": None, "daily_usd": None}
@@ -44,7 +45,8 @@ async def test_what_waits_for_a_budget_goes_on_by_itself_after_midnight(tmp_path
 
 async def test_a_turn_over_midnight_is_paid_on_the_day_it_began(tmp_path: Path) -> None:
     clock = _evening()
-    async with guarded(tmp_path, Rule(reply="ok", seconds=0.5), pace=1.0, price=0.1, clock=clock) as desk:
+    rule, limits = Rule(reply="ok", seconds=0.5), {"lease_s": 3600}
+    async with guarded(tmp_path, rule, pace=1.0, price=0.1, clock=clock, limits=limits) as desk:
         await desk.write("@lead one")
         await desk.until(lambda _: desk.paid.turns == 1)
         clock.advance(61)
@@ -55,15 +57,16 @@ async def test_a_turn_over_midnight_is_paid_on_the_day_it_began(tmp_path: Path) 
 
 async def test_a_budget_raised_in_the_settings_lets_the_mail_go_on_at_the_next_start(tmp_path: Path) -> None:
     low = {**RICH, "agent_daily_usd": 0.1, "reserve_usd": 0.1}
-    async with guarded(tmp_path, Rule(reply="ok"), price=0.1, budgets=low) as desk:
+    paid = {"price": 0.1, "clock": ManualClock()}
+    async with guarded(tmp_path, Rule(reply="ok"), budgets=low, **paid) as desk:
         for n in range(2):
             await desk.write(f"@lead {n}")
             await desk.until(lambda _, n=n: desk.paid.turns == 1)
         await desk.held(1)
-    async with guarded(tmp_path, Rule(reply="ok"), price=0.1, budgets=low) as desk:
+    async with guarded(tmp_path, Rule(reply="ok"), budgets=low, **paid) as desk:
         await desk.held(1)
         assert desk.paid.turns == 0, "nothing was changed, so it waits"
-    async with guarded(tmp_path, Rule(reply="ok"), price=0.1, budgets={**low, "agent_daily_usd": 5}) as desk:
+    async with guarded(tmp_path, Rule(reply="ok"), budgets={**low, "agent_daily_usd": 5}, **paid) as desk:
         await desk.quiet()
         assert desk.paid.turns == 1
 
@@ -146,15 +149,26 @@ async def test_what_rides_along_from_a_paused_conversation_waits_without_the_res
 async def test_mail_that_was_stopped_while_the_agent_was_busy_never_begins(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with guarded(tmp_path, Rule(reply="ok", seconds=0.5), pace=1.0) as desk:
+    async with guarded(tmp_path) as desk:
+        busy, bob = asyncio.Event(), asyncio.Event()
+
+        async def run(request: TurnRequest) -> TurnStream:
+            desk.paid.turns += 1
+            await (busy if desk.paid.turns == 1 else bob).wait()
+            yield SessionStarted(session_id="s", provider="paid")
+            yield Finished(text="ok")
+
+        desk.paid.run = run
         await desk.write("@lead busy", platform_id="0")
         await desk.until(lambda _: desk.paid.turns == 1)
         await desk.write("@lead mine", sender_id="bob", platform_id="1")
         await desk.write("@lead and mine", sender_id="cy", platform_id="2")
+        busy.set()
         await desk.until(lambda _: desk.paid.turns == 2)
         await desk.until(lambda found: sum(m.state is State.CLAIMED for m in found) == 2)
         waiting = [m for m in await desk.mail() if m.state is State.CLAIMED][-1]
         assert await pauses.stop(desk.room, waiting.correlation_id or "") == 1
+        bob.set()
         await desk.quiet()
         assert (await desk.room.get(waiting.id)).state is State.CANCELLED
         assert desk.paid.turns == 2

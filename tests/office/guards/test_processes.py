@@ -80,7 +80,7 @@ async def test_lanes_in_two_processes_keep_within_one_conversations_limit(tmp_pa
         ]
         try:
             desk = Guarded(room, office, Paid(Script(), None))
-            await desk.until(_asked_and_still, within=60)
+            await desk.until(_asked_and_still, within=120)
         finally:
             for lane in lanes:
                 await _kill(lane)
@@ -97,7 +97,7 @@ def _asked_and_still(found: list[Message]) -> bool:
 
 async def _until_told(child: asyncio.subprocess.Process, kind: str, times: int = 1) -> None:
     assert child.stdout is not None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while times:
             line = await child.stdout.readline()
             assert line, "the office ended by itself"

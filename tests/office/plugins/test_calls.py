@@ -25,9 +25,9 @@ async def plus(a: int, b: int) -> int:
 
 
 async def test_functions_and_coroutines_give_their_results(caller: Caller) -> None:
-    assert await caller.call(lambda a, b: a + b, 1, 2, limit_s=5) == 3
-    assert await caller.call(plus, 1, 2, limit_s=5) == 3
-    assert await caller.call(lambda a: plus(a, 2), 1, limit_s=5) == 3
+    assert await caller.call(lambda a, b: a + b, 1, 2, limit_s=60) == 3
+    assert await caller.call(plus, 1, 2, limit_s=60) == 3
+    assert await caller.call(lambda a: plus(a, 2), 1, limit_s=60) == 3
 
 
 async def test_neither_runs_in_our_thread(caller: Caller) -> None:
@@ -35,8 +35,8 @@ async def test_neither_runs_in_our_thread(caller: Caller) -> None:
         return threading.get_ident()
 
     ours = threading.get_ident()
-    assert await caller.call(threading.get_ident, limit_s=5) != ours
-    assert await caller.call(where, limit_s=5) != ours
+    assert await caller.call(threading.get_ident, limit_s=60) != ours
+    assert await caller.call(where, limit_s=60) != ours
 
 
 class Unprintable(Exception):
@@ -58,8 +58,8 @@ async def test_whatever_is_raised_is_a_failed_call(caller: Caller, error: BaseEx
 
     for function in (plain, coroutine):
         with pytest.raises(CallFailed):
-            await caller.call(function, limit_s=5)
-    assert await caller.call(plus, 1, 2, limit_s=5) == 3
+            await caller.call(function, limit_s=60)
+    assert await caller.call(plus, 1, 2, limit_s=60) == 3
 
 
 async def test_the_words_of_an_exception_are_kept_apart_from_its_place(caller: Caller) -> None:
@@ -67,7 +67,7 @@ async def test_the_words_of_an_exception_are_kept_apart_from_its_place(caller: C
         raise ValueError("what the person wrote")
 
     with pytest.raises(CallFailed, match="what the person wrote") as caught:
-        await caller.call(fail, limit_s=5)
+        await caller.call(fail, limit_s=60)
     assert caught.value.where.startswith("ValueError in test_calls.py, line ")
     assert "person" not in caught.value.where
 
@@ -76,10 +76,10 @@ async def test_what_hangs_is_given_up_and_stops_nobody(caller: Caller) -> None:
     ended = threading.Event()
 
     def plain() -> None:
-        ended.wait(20)
+        ended.wait(60)
 
     async def patient() -> None:
-        await asyncio.sleep(20)
+        await asyncio.sleep(600)
 
     async def stubborn() -> None:
         time.sleep(0.5)  # noqa: ASYNC251
@@ -89,13 +89,13 @@ async def test_what_hangs_is_given_up_and_stops_nobody(caller: Caller) -> None:
             await caller.call(function, limit_s=0.05)
     ended.set()
     # Our own loop went on all the while, and so does the plugin's once it is free again.
-    assert await caller.call(plus, 1, 2, limit_s=5) == 3
+    assert await caller.call(plus, 1, 2, limit_s=60) == 3
 
 
 async def test_a_cancellation_is_not_lost_when_the_result_comes_at_the_same_moment(caller: Caller) -> None:
     for _ in range(200):
         released = threading.Event()
-        task = asyncio.create_task(caller.call(released.wait, limit_s=20))
+        task = asyncio.create_task(caller.call(released.wait, limit_s=60))
         await asyncio.sleep(0.001)
         released.set()
         time.sleep(0.001)  # noqa: ASYNC251 - the result is there, and our loop has not seen it yet
@@ -109,24 +109,24 @@ async def test_a_coroutine_that_is_given_up_is_cancelled(caller: Caller) -> None
 
     async def waiting() -> None:
         try:
-            await asyncio.sleep(20)
+            await asyncio.sleep(600)
         except asyncio.CancelledError:
             cancelled.set()
             raise
 
     with pytest.raises(CallFailed):
         await caller.call(waiting, limit_s=0.05)
-    assert await asyncio.to_thread(cancelled.wait, 5)
+    assert await asyncio.to_thread(cancelled.wait, 60)
 
 
 async def test_many_calls_at_once_do_not_wait_for_each_other(caller: Caller) -> None:
     together = threading.Barrier(8)
 
     def meet() -> bool:
-        together.wait(10)
+        together.wait(60)
         return True
 
-    assert await asyncio.gather(*(caller.call(meet, limit_s=10) for _ in range(8))) == [True] * 8
+    assert await asyncio.gather(*(caller.call(meet, limit_s=60) for _ in range(8))) == [True] * 8
 
 
 def test_a_loop_ends_although_something_hangs_in_it() -> None:
@@ -135,7 +135,7 @@ def test_a_loop_ends_although_something_hangs_in_it() -> None:
     async def ignores_the_end() -> None:
         while True:
             try:
-                await asyncio.sleep(20)
+                await asyncio.sleep(600)
             except asyncio.CancelledError:
                 continue
 
@@ -155,12 +155,12 @@ def test_a_hanging_call_does_not_keep_the_process_from_ending() -> None:
         "import asyncio, time\n"
         "from postroom.office.plugins.calls import Caller, CallFailed\n"
         "async def main():\n"
-        "    try: await Caller('x').call(time.sleep, 60, limit_s=0.05)\n"
+        "    try: await Caller('x').call(time.sleep, 600, limit_s=0.05)\n"
         "    except CallFailed: print('given up')\n"
         "asyncio.run(main())\n"
     )
     done: Any = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.strip() == "given up", done.stderr
     assert done.returncode == 0

@@ -39,7 +39,7 @@ def heard(home: Path) -> list[list[Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-async def until(condition: Any, within: float = 20.0) -> None:
+async def until(condition: Any, within: float = 60.0) -> None:
     """Looks again and again: the plugin's functions run in threads of their own."""
     async with asyncio.timeout(within):
         while True:
@@ -148,7 +148,7 @@ async def test_a_hanging_handler_stops_neither_mail_nor_other_plugins(
             plugin.on("*", lambda event: time.sleep(30))
         """
     write(tmp_path, "hangs.py", hangs)
-    plugins = await opened(tmp_path, "hangs", "hears", timeout_s=0.2, failures=2)
+    plugins = await opened(tmp_path, "hangs", "hears", timeout_s=1.5, failures=2)
     await plugins.start(live_room)
     await until(lambda: status(plugins, "hears").position is not None)
     await publish(live_room, 5)
@@ -172,18 +172,19 @@ async def test_of_several_offices_one_tells_the_plugin(live_room: Room, tmp_path
 
 
 async def test_when_one_office_ends_another_goes_on(
-    live_room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The room's clock stands, so that the lead is given up and never lost."""
     monkeypatch.setattr(readers, "LEASE_S", 0.3)
     write(tmp_path, "hears.py", HEARS.replace("{type}", "message.published"))
     one, two = await opened(tmp_path, "hears"), await opened(tmp_path, "hears")
-    await one.start(live_room)
+    await one.start(room)
     await until(lambda: status(one, "hears").position is not None)
-    await two.start(live_room)
-    first = await publish(live_room, 2)
+    await two.start(room)
+    first = await publish(room, 2)
     await until(lambda: len(heard(tmp_path)) == 2)
     await one.close()
-    second = await publish(live_room, 2)
+    second = await publish(room, 2)
     await until(lambda: len(heard(tmp_path)) >= 4)
     await two.close()
     assert [message for _, _, message, _ in heard(tmp_path)] == first + second
@@ -276,6 +277,6 @@ async def test_a_killed_process_loses_no_event(tmp_path: Path, monkeypatch: pyte
         published = [event.seq async for event in room.events() if event.type == "message.published"]
         plugins = await opened(tmp_path, "hears")
         await plugins.start(room)
-        await until(lambda: len({seq for seq, *_ in heard(tmp_path)}) >= len(published), 60)
+        await until(lambda: len({seq for seq, *_ in heard(tmp_path)}) >= len(published), 200)
         await plugins.close()
     assert list(dict.fromkeys(seq for seq, *_ in heard(tmp_path))) == published

@@ -78,7 +78,7 @@ BROKEN = {
     "junk2.py": ("activate = 'yes'", "activate is not a function"),
     "activates.py": ("def activate(plugin): raise OSError('disk')", "OSError in activates.py"),
     "wrong_on.py": ("def activate(plugin): plugin.on('x', 3)", "TypeError"),
-    "hangs.py": ("import time; time.sleep(30)", "it took longer than 0.5 s"),
+    "hangs.py": ("import time; time.sleep(60)", "it took longer than 3 s"),
     "prints.py": ("print('x' * 10); print(undefined)", "NameError"),
 }
 
@@ -89,7 +89,7 @@ async def test_what_cannot_be_loaded_is_listed_and_the_others_work(tmp_path: Pat
     write(tmp_path, "good.py", UPPER)
     (tmp_path / "plugins/bytes.py").write_bytes(b"\xff\xfe\x00")
     names = [name.removesuffix(".py") for name in BROKEN]
-    plugins = await opened(tmp_path, *names, "bytes", "ghost", "good", load_s=0.5)
+    plugins = await opened(tmp_path, *names, "bytes", "ghost", "good", load_s=3)
     assert await plugins.incoming("hi", HookContext()) == "HI"
     for name, (_, problem) in BROKEN.items():
         found = status(plugins, name.removesuffix(".py"))

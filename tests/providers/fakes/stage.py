@@ -132,9 +132,13 @@ class Stage:
             os.setsid()
             subprocess.Popen(command, env=environment)
             os._exit(0)
-        until = time.monotonic() + 5
-        while not os.path.exists(f"{self.state}/left") and time.monotonic() < until:
+        while not self.has_left():
             time.sleep(0.005)
+
+    def has_left(self) -> bool:
+        """Whether the number of what is left behind is written down; the file is there a moment before it."""
+        path = f"{self.state}/left"
+        return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 class Options:

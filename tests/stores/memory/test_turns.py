@@ -12,7 +12,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
 
 SOON = 0.05
-LATE = 30
+LATE = 120
 
 
 def in_thread(work: Callable[[], object]) -> Future[object]:

@@ -40,7 +40,7 @@ def test_a_second_owner_in_another_process_is_refused_and_harms_nothing(tmp_path
         path = str(tmp_path / "room.db")
         program = f"import postroom\nwith postroom.open_sync({path!r}) as room: print('opened')"
         other = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=False
         )
         assert other.returncode != 0
         assert f"is owned by another process (pid {os.getpid()})" in other.stderr

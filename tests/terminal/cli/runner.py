@@ -83,7 +83,7 @@ class Shell:
 
     def __call__(self, *words: str) -> Done:
         with self.start(*words, stdin=subprocess.DEVNULL) as process:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=240)
         return Done(process.returncode, out, err)
 
 

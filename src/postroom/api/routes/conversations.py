@@ -2,42 +2,102 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 
 from postroom.api import mailbags
 from postroom.api.answers import Json
 from postroom.api.front import Front
-from postroom.api.schema import Answer, Id, answers
-from postroom.errors import MessageNotFound
-from postroom.kernel.states import OPEN
+from postroom.api.schema import Answer, answers
+from postroom.errors import MessageNotFound, NotFound
+from postroom.kernel.model import Message
+from postroom.kernel.states import OPEN, State
 from postroom.office import places
+from postroom.office.guards import accounts
+from postroom.room import Room
 
 MOST = 1000
+FAILURE, NOTICE = "office.failure", "office.notice"
+BUDGETS = ("day/", "agent/", "team/")
+# Clients make these ids themselves, so there may be a slash in one.
+ClientsId = Annotated[str, Path(min_length=1, max_length=200)]
 
 
 def routes(front: Front) -> APIRouter:
     api = APIRouter(tags=["messages"])
 
-    @api.get("/api/message/{id}", responses=answers(Answer, 404))
-    async def look(id: Id, channel: Annotated[str, Query(min_length=1, max_length=200)] = "api") -> Json:  # noqa: A002
-        """The conversation that a message began: `open` while any agent has mail of it."""
-        found = await front.room.numbered(
-            scope=places.SCOPE, correlation_id=f"{channel}:{id}", limit=MOST, deliveries=True
-        )
+    @api.get("/api/message/{id:path}", responses=answers(Answer, 404))
+    async def look(
+        id: ClientsId,  # noqa: A002
+        channel: Annotated[str, Query(min_length=1, max_length=200)] = "api",
+    ) -> Json:
+        """The conversation that a message began: `open` while any agent has mail of it, `paused` by what it
+        waits for when only a person can let it go on. A reply that says why there is none has `failed`. What
+        was answered together with another message of the same person has that one's replies."""
+        talks = [f"{channel}:{id}"]
+        found: list[tuple[int, Message]] = []
+        for talk in talks:
+            part = await front.room.numbered(
+                scope=places.SCOPE, correlation_id=talk, limit=MOST, deliveries=True
+            )
+            found += part
+            others = [await _answered_in(front.room, message) for _, message in part]
+            talks += dict.fromkeys(other for other in others if other and other not in talks)
         if not found:
             raise MessageNotFound(message_id=id)
         replies: list[dict[str, Any]] = []
-        working: list[str] = []
+        working: list[Message] = []
         dead: list[str] = []
+        noticed = False
         for number, message in found:
             if places.is_outbox(message.queue):
-                replies.append(mailbags.response(number, message))
+                failed = {"failed": True} if message.message_type == FAILURE else {}
+                replies.append({**mailbags.response(number, message), **failed})
+                noticed = noticed or message.message_type == NOTICE
             elif message.state in OPEN and message.subscription is None:
-                working.append(message.agent or "")
+                working.append(message)
             elif message.state == "dead":
                 dead.append(message.failure_reason or "")
         return Json(
-            {"messageId": id, "open": bool(working), "agents": working, "replies": replies, "failures": dead}
+            {
+                "messageId": id,
+                "open": bool(working),
+                "paused": await _paused(front.room, talks, working, noticed),
+                "agents": [message.agent or "" for message in working],
+                "replies": replies,
+                "failures": dead,
+            }
         )
 
     return api
+
+
+async def _answered_in(room: Room, message: Message) -> str | None:
+    """The conversation with the answer, of what rode along with another message of the same person."""
+    result = message.result if isinstance(message.result, dict) else {}
+    if message.subscription is not None or "with" not in result:
+        return None
+    try:
+        first = await room.get(result["with"])
+    except NotFound:
+        return None  # pruned, and read long ago
+    return first.correlation_id if _person(first) == _person(message) else None
+
+
+def _person(message: Message) -> tuple[str | None, str | None]:
+    return message.channel, message.sender_id or message.sender
+
+
+async def _paused(room: Room, talks: list[str], working: list[Message], noticed: bool) -> str | None:
+    """The guard that stopped it, `paused` when everybody is, or None when it goes on by itself."""
+    mail = [message for message in working if places.is_inbox(message.queue)]
+    if not mail or any(message.state is not State.DELAYED for message in mail):
+        return None
+    found = await room.accounts(accounts.OFFICE, *(accounts.conversation(talk) for talk in talks))
+    for account in found.values():
+        if account.frozen and account.frozen != accounts.STOPPED:
+            return account.frozen
+    if noticed:
+        for budget in BUDGETS:
+            if await room.list_accounts(budget, frozen=True, limit=1):
+                return accounts.Guard.BUDGET.value
+    return None

@@ -42,6 +42,8 @@ class Mail(Body):
 class Accepted(Answer):
     ok: bool = True
     messageId: str  # noqa: N815
+    notice: str | None = Field(default=None, description="What the house says to it at once, if anything")
+    queued: bool | None = Field(default=None, description="With a notice: whether an agent gets it too")
 
 
 EXAMPLES: dict[str, Any] = {
@@ -75,13 +77,14 @@ async def accept(front: Front, mail: Mail) -> Json:
         agent=mail.agent,
     )
     try:
-        repeated = (await front.staff.office.take_in(incoming)).repeated
+        taken = await front.staff.office.take_in(incoming)
     except IdempotencyConflict:
-        repeated = True
-    if repeated:
+        taken = None
+    if taken is None or taken.repeated:
         body = {"error": "duplicate messageId", "code": "IDEMPOTENCY_CONFLICT", "messageId": message_id}
         return Json(body, status_code=409)
-    return Json({"ok": True, "messageId": message_id})
+    told = {} if taken.notice is None else {"notice": taken.notice, "queued": bool(taken.receipts)}
+    return Json({"ok": True, "messageId": message_id, **told})
 
 
 def routes(front: Front) -> APIRouter:

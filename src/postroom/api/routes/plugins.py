@@ -16,6 +16,6 @@ def routes(front: Front) -> APIRouter:
     @api.get("/api/plugins", responses=answers(list[Answer], example=EXAMPLE))
     async def list_plugins() -> Json:
         """All that were found or are named in `plugins.allowed`, and how they do."""
-        return Json(msgspec.to_builtins(front.staff.plugins.statuses()))
+        return Json(msgspec.to_builtins(await front.staff.plugins.look()))
 
     return api

@@ -79,12 +79,13 @@ def routes(front: Front) -> APIRouter:
         await channels.stop(id)
         return done(id, "restarted") if await channels.start(id) else failed(f"Failed to restart {id}")
 
-    @api.post("/api/services/restart", responses={**answers(Ok), 501: {"model": Ok}})
+    @api.post("/api/services/restart", responses={**answers(Ok, 409), 501: {"model": Ok}})
     async def restart() -> Json:
-        """Close the house and open it again. The same process comes back."""
+        """Close the house and open it again. The same process comes back. If it could not, it stays."""
         if front.restart is None:
             body = {"ok": False, "error": "Restart not available", "code": "RESTART"}
             return Json(body, status_code=501)
+        await asyncio.to_thread(front.check_restart)
         asyncio.get_running_loop().call_later(RESTART_S, front.restart)
         return Json({"ok": True, "action": "restart"})
 

@@ -25,6 +25,16 @@ class ProviderFields(Body):
     base_url: Word
     api_key: Word
     model: str | None = None
+    wire: Word | None = None
+
+
+HARNESSES = ("claude", "codex", "api")
+
+
+def _unnamed(before: Any) -> dict[str, Any]:
+    """What other clients wrote of a server and this one knows nothing of. A model left out is none."""
+    known = ProviderFields.model_fields.keys() - {"wire"}
+    return {name: value for name, value in (before or {}).items() if name not in known}
 
 
 class ProviderNotFound(NotFound):
@@ -70,13 +80,14 @@ def routes(front: Front) -> APIRouter:
     async def put_provider(id: Id, fields: ProviderFields) -> Json:  # noqa: A002
         """Add a server, or change one."""
         check_id("custom_providers", id)
-        if fields.harness not in ("claude", "codex"):
-            message = 'harness must be "claude" or "codex"'
+        if fields.harness not in HARNESSES:
+            message = 'harness must be "claude" or "codex"'  # as clients know it; ours is one more
             return Json({"error": message, "code": "VALIDATION_ERROR"}, status_code=400)
         given = fields.model_dump(exclude_none=True)
 
         def change(document: dict[str, Any]) -> None:
-            document.setdefault("custom_providers", {})[id] = given
+            providers = document.setdefault("custom_providers", {})
+            providers[id] = {**_unnamed(providers.get(id)), **given}
 
         await asyncio.to_thread(file.update, change)
         await front.staff.apply()

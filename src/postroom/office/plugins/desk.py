@@ -38,6 +38,7 @@ class Plugins:
         self._plugins: tuple[Plugin, ...] = ()
         self._others: tuple[PluginStatus, ...] = ()
         self._room: PostRoom | None = None
+        self._find: Callable[[], list[Candidate]] = list
         self._readers: list[Reader] = []
         self._running: list[asyncio.Task[None]] = []
 
@@ -53,7 +54,8 @@ class Plugins:
         """What the settings allow, of installed packages and of `plugins/` in the room's folder. One that
         cannot be loaded is listed with its error; the others work. `room` is told when one stops."""
         self._room = room
-        found = await asyncio.to_thread(candidates, home / "plugins", installed)
+        self._find = lambda: candidates(home / "plugins", installed)
+        found = await asyncio.to_thread(self._find)
         usable = {candidate.name: candidate for candidate in found if not candidate.problem}
         others = [_status(each, PluginState.BROKEN, each.problem) for each in found if each.problem]
         broken = {status.name for status in others}
@@ -78,6 +80,18 @@ class Plugins:
     def statuses(self) -> list[PluginStatus]:
         """All that were found or named, in the order in which mail passes them."""
         return [*(plugin.status for plugin in self._plugins), *self._others]
+
+    async def look(self) -> list[PluginStatus]:
+        """The same, with what came since `load`; it cannot run before the next one."""
+        known = self.statuses()
+        names = {status.name for status in known}
+        return known + [
+            _status(
+                each, PluginState.BROKEN if each.problem else PluginState.NOT_ALLOWED, each.problem or None
+            )
+            for each in await asyncio.to_thread(self._find)
+            if each.name not in names
+        ]
 
     async def incoming(self, text: str, context: HookContext) -> str:
         """A person's text before it is routed and stored."""

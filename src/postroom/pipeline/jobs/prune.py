@@ -1,6 +1,7 @@
 """Making room in the hot store: what has ended and is safe in the lake goes, then the file shrinks.
 
-Nothing leaves before the lake has it: the bound is the position that bronze has committed.
+Nothing leaves before the lake has it: the bound is the position that bronze has committed, and the lake must
+be one of this store.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from postroom.clock import Clock, micros
 from postroom.kernel.ledger import Draft
 from postroom.kernel.model import Position
 from postroom.pipeline.jobs.run import committed
+from postroom.pipeline.jobs.same_ledger import check_same_ledger
 from postroom.pipeline.lake.lake import Lake
+from postroom.pipeline.sources.sqlite import open_source
 from postroom.stores.sqlite import SqliteStore
 from postroom.stores.sqlite.owner import OwnerLock
 
@@ -48,6 +51,9 @@ def prune(
     path: Path, lake: Lake, clock: Clock, *, keep_s: float, told: Callable[[str, int], None] | None = None
 ) -> Pruned:
     """Ended messages and events older than `keep_s`, in short transactions; then free pages, bit by bit."""
+    if committed(lake):
+        source = open_source(str(path))
+        check_same_ledger(lake, source, source.snapshot())
     store = SqliteStore(path)
     try:
         up_to = hold(store, lake, clock)

@@ -21,9 +21,10 @@ from postroom.pipeline.jobs.make_sense import converse, count_turns, live
 from postroom.pipeline.jobs.progress import Told, noted, silent
 from postroom.pipeline.jobs.remember import remember
 from postroom.pipeline.jobs.run_log import RunLog, Step
+from postroom.pipeline.jobs.same_ledger import check_same_ledger
 from postroom.pipeline.jobs.session import sized
 from postroom.pipeline.jobs.sum_up import sum_up
-from postroom.pipeline.jobs.take_in import check_same_ledger, take_in
+from postroom.pipeline.jobs.take_in import take_in
 from postroom.pipeline.jobs.together import together
 from postroom.pipeline.lake.files import filesystem
 from postroom.pipeline.lake.lake import Lake, Positions
@@ -100,7 +101,7 @@ def _work(at: Context, options: Options) -> tuple[int, Positions]:
         start = Positions(at.source.seq_before(options.since), at.source.record_before(options.since))
         for table in BRONZE:
             at.lake.commit(table, [], start)
-    check_same_ledger(at, snapshot, accept_gap=options.accept_gap)
+    check_same_ledger(at.lake, at.source, snapshot, accept_gap=options.accept_gap)
     first = at.lake.positions(LEDGER)
     after, records = max(first.ledger, 0), at.lake.positions(RECORDS).records
     target = Positions(snapshot.head, snapshot.records)

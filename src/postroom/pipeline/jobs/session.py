@@ -160,14 +160,19 @@ def _connect(at: Where) -> "SparkSession":
 
 @contextlib.contextmanager
 def sized(spark: "SparkSession", new: int, known: int) -> Iterator[None]:
-    """For one run, as many pieces as its work is worth: with few events a piece costs more than its rows."""
-    usual = int(spark.conf.get(PIECES) or 4)
-    spark.conf.set(PIECES, str(1 if new < FEW_EVENTS else max(usual, (known + new) // EVENTS_PER_PIECE)))
+    """For one run, what its work is worth: with few events, pieces and compiled code cost more than rows."""
+    few = new < FEW_EVENTS
+    usual = {key: spark.conf.get(key) for key in (PIECES, *QUICK_PLANS)}
+    pieces = int(usual[PIECES] or 4)
+    wanted = {PIECES: str(1 if few else max(pieces, (known + new) // EVENTS_PER_PIECE))}
+    for key, value in (wanted | (QUICK_PLANS if few else {})).items():
+        spark.conf.set(key, value)
     try:
         yield
     finally:
         with contextlib.suppress(Exception):  # the session may be gone
-            spark.conf.set(PIECES, str(usual))
+            for key, value in usual.items():
+                spark.conf.set(key, value or "")
 
 
 def stop(spark: "SparkSession") -> None:

@@ -1,46 +1,11 @@
 """The bronze step: what is new in the store comes into the lake, and what is broken is told."""
 
 from postroom.pipeline.bronze.ingest import Slice, breaks_of, ingest, slices
-from postroom.pipeline.failures import LedgerGap, OtherLedger
 from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.progress import watched
 from postroom.pipeline.jobs.quarantine import Finding
-from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.lake import Positions
 from postroom.pipeline.lake.tables import BRONZE, LEDGER, MESSAGES, RECORDS
-from postroom.pipeline.lake.upsert import read_batches
-from postroom.pipeline.sources.sqlite import Snapshot
-
-
-def check_same_ledger(at: Context, snapshot: Snapshot, *, accept_gap: bool) -> None:
-    """The store goes on where the lake ends: the same event with the same hash."""
-    position = at.lake.positions(LEDGER).ledger
-    if not position:
-        if snapshot.anchor and not accept_gap:
-            raise LedgerGap(seq=1, problem="pruned", first=1, last=snapshot.anchor)
-        return
-    if snapshot.head < position:
-        problem = f"it has {position:,} events, the store only {snapshot.head:,} (restored from a backup?)"
-        raise OtherLedger(lake=at.lake.location, problem=problem)
-    stored = at.source.hash_of(position)
-    if stored is None:
-        if not accept_gap:
-            raise LedgerGap(seq=position + 1, problem="pruned", first=position + 1, last=snapshot.anchor)
-        return
-    kept = _hash_in_lake(at, position)
-    if kept is not None and kept != stored:
-        raise OtherLedger(lake=at.lake.location, problem=f"event {position:,} has another hash there")
-
-
-def _hash_in_lake(at: Context, seq: int) -> bytes | None:
-    for file in at.lake.files(LEDGER):
-        low, high = file.low.get("seq"), file.high.get("seq")
-        if low is None or high is None or low <= seq <= high:
-            for batch in read_batches(file.uri, ["seq", "hash"]):
-                found = batch.filter(pc.equal(batch.column("seq"), seq))
-                if found.num_rows:
-                    return found.column("hash")[0].as_py()
-    return None
 
 
 def take_in(at: Context, target: Positions, *, verify: bool = True) -> int:

@@ -34,7 +34,7 @@ def chunks(messages: DataFrame) -> DataFrame:
 
 
 def _cut(text: Column) -> Column:
-    """Sentences put together while they fit. Most of what is said fits as it is, and is not looked through."""
+    """Sentences put together while they fit. Most of what is said fits as it is, without a look at it."""
     sentences = F.regexp_extract_all(
         text, F.lit(rf"(?s)(.{{1,{LONGEST}}}?(?:[.!?]\s|\n\n|$)|.{{{LONGEST}}})")
     )

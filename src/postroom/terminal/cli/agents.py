@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from postroom.settings.names import check_id
 from postroom.terminal.cli import questions
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.connection import OfficeClient
@@ -81,6 +82,7 @@ def add(
         provider = provider or questions.text("Provider", first.get("provider") or "anthropic", PROVIDERS)
         model = model or questions.text("Model", "default")
         prompt = prompt or questions.text("What it is told (empty: nothing special)", "") or None
+    check_id("id", agent.lower())
     if agent.lower() in known:
         raise Taken(what="an agent", name=agent, fix="postroom agent provider")
     body: dict[str, Any] = {

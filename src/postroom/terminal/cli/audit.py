@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from postroom.clock import iso
-from postroom.kernel import jsontext
+from postroom.kernel import checks, jsontext
 from postroom.kernel.filing import AuditFilter
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
@@ -44,6 +44,7 @@ def list_audit(
     limit: Annotated[int, option("N", "At most so many. Default 50.", "--limit")] = 50,
 ) -> None:
     """List calls, newest first."""
+    checks.check_count("--limit", limit, least=1, most=10_000)
     now = at.clock.now()
     with at.looking() as room:
         scopes = {each.id: each.slug for each in room._core.read(lambda reader: reader.scopes(tenant))}

@@ -130,9 +130,13 @@ def token_of(home: Home) -> str:
         return given
     from postroom.api.security.tokens import owners_token
     from postroom.settings import with_environment
+    from postroom.settings.problems import SettingsBroken
 
-    settings = with_environment(home.settings.load())
-    return owners_token(home.token, settings.api.token.reveal() if settings.api.token else None)
+    try:
+        given = with_environment(home.settings.load()).api.token
+    except SettingsBroken:
+        given = None  # the house goes on with what it has read, and its token with it
+    return owners_token(home.token, given.reveal() if given else None)
 
 
 def shown(value: Any) -> str:

@@ -93,7 +93,7 @@ SETTINGS: dict[str, Any] = {
 NEXT = [
     ("postroom start", "open a house of your own"),
     ('postroom send "hello" --wait', "write to an agent, and wait for its answer"),
-    ("postroom trace ID", "a conversation of yours, drawn like this one"),
+    ("postroom trace ID", "a conversation of yours, step by step"),
     ("postroom dead list", "what went wrong for good, and how to try again"),
     ("postroom demo queue", "the queue underneath, on its own"),
     ("postroom --help", "all commands"),

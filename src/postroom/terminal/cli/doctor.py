@@ -13,6 +13,7 @@ import typer
 
 from postroom.daemon.home import Home
 from postroom.daemon.roles import running
+from postroom.daemon.wiring import SCRIPT, read_own_script
 from postroom.errors import PostroomError
 from postroom.settings import Settings, concerns, with_environment
 from postroom.settings.secrets import is_handle
@@ -20,6 +21,7 @@ from postroom.terminal.cli.command import command
 from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.options import flag
 from postroom.terminal.cli.output import Column, table
+from postroom.terminal.cli.scopes import totals
 
 OK, WARN, BAD = "ok", "warn", "bad"
 _PROGRAMS = {"anthropic": "claude", "openai": "codex", "opencode": "opencode"}
@@ -50,7 +52,7 @@ def doctor(
     except PostroomError as error:
         found = [Finding(BAD, "settings", str(error))]
     else:
-        found = list(_security(home, settings) if security else _health(home, settings))
+        found = list(_security(home, settings) if security else _health(at, home, settings))
     document = [{"level": one.level, "about": one.about, "text": one.text} for one in found]
     at.out.show(
         {"findings": document, "bad": sum(one.level == BAD for one in found)},
@@ -62,15 +64,34 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _health(home: Home, settings: Settings) -> Iterator[Finding]:
+def _store(at: Entrance) -> Iterator[Finding]:
+    """Whether it can be read, and what in it waits for a person."""
+    try:
+        if not at.path.exists():
+            return
+        with at.looking() as room:
+            dead = sum(totals(room, each)[2] for each in room.scopes())
+    except PostroomError as error:
+        yield Finding(BAD, "store", str(error))
+        return
+    yield Finding(OK, "store", f"{at.path}, {at.path.stat().st_size // 1024:,} kB")
+    if dead:
+        yield Finding(WARN, "dead letters", f"{dead:,}; see: postroom dead list")
+
+
+def _health(at: Entrance, home: Home, settings: Settings) -> Iterator[Finding]:
     yield Finding(OK, "python", sys.version.split()[0])
     if home.is_new:
         yield Finding(WARN, "home", f"{home.path} has no settings yet; type: postroom")
+        yield from _store(at)
         return
     yield Finding(OK, "home", str(home.path))
+    yield from _store(at)
     found = running(home.run)
     told = ", ".join(f"{each.url or 'no address'} (process {each.pid})" for each in found)
     yield Finding(OK if found else WARN, "house", told or "does not run; start it: postroom start")
+    if problem := read_own_script(home.path)[1]:
+        yield Finding(WARN, SCRIPT, problem)
     free = shutil.disk_usage(home.path).free
     yield Finding(OK if free > FREE_BYTES else BAD, "disk", f"{free // 1024**2:,} MB free")
     for sentence in concerns(settings):

@@ -70,6 +70,7 @@ class Entrance:
             if not make:
                 raise NoStore(path=str(path))
             _make_home(path)
+            _make_file(path)
         try:
             room = SyncRoom(Core.open(self.url, RoomOptions(actor=whoami(), housekeeping=False)))
         except StoreInUse:
@@ -130,6 +131,12 @@ def _make_home(path: Path) -> None:
             path.parent.mkdir(mode=0o700, parents=True)
         except OSError as error:
             raise StoreReadOnly(path=str(path), reason=error.strerror or str(error)) from error
+
+
+def _make_file(path: Path) -> None:
+    """What is written in it is for its owner's eyes only, from the first moment on."""
+    with contextlib.suppress(OSError):  # the store says better what is wrong
+        path.touch(mode=0o600)
 
 
 def _let_time_pass(room: SyncRoom) -> None:

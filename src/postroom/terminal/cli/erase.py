@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from postroom.clock import iso
 from postroom.erasures import Eraser, Job
 from postroom.kernel import commands as c
 from postroom.kernel import erasure
@@ -14,10 +15,10 @@ from postroom.kernel.erasure import Subject
 from postroom.room import SyncRoom
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.completion import scopes as complete_scopes
+from postroom.terminal.cli.consent import Yes, confirm
 from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import NotConfirmed
 from postroom.terminal.cli.options import argument, flag, option
-from postroom.terminal.cli.output import facts, some
+from postroom.terminal.cli.output import facts, json_text, some
 
 
 def register(app: typer.Typer, panel: str) -> None:
@@ -41,7 +42,7 @@ def erase(
     ] = "default",
     redact: Annotated[bool, flag("Take out the value alone, not the whole message.", "--redact")] = False,
     dry_run: Annotated[bool, flag("Only count.", "--dry-run")] = False,
-    yes: Annotated[bool, flag("Do not ask.", "--yes")] = False,
+    yes: Yes = False,
 ) -> None:
     """Erase what the hot store holds about a person; ids and times stay, and the ledger keeps the proof.
 
@@ -62,14 +63,16 @@ def erase(
         eraser = Eraser(_running(room), at.clock, {"actor": room.actor, "tenant": room._core.options.tenant})
         job = asyncio.run(eraser.preview(job, keep=False))
         if not dry_run:
-            question = f"{some(job.found, 'message')} will be erased for good. Go on?"
-            if job.found and not yes and not typer.confirm(question, err=True):
-                raise NotConfirmed
+            if job.found and not yes:
+                confirm(f"{some(job.found, 'message')} will be erased for good. Go on?")
             job = asyncio.run(eraser.execute(job))
     document = msgspec.to_builtins(job)
     for name in ("scope_id", "subject"):
         del document[name]
-    at.out.show(document, facts(list(document.items())))
+    for name in ("created_at", "completed_at"):
+        document[name] = iso(document[name]) if document[name] is not None else None
+    shown = {**document, "proof": json_text(job.proof) if job.proof else None}
+    at.out.show(document, facts((name.replace("_", " "), value) for name, value in shown.items()))
 
 
 def _running(room: SyncRoom) -> Any:

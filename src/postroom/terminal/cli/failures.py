@@ -72,6 +72,22 @@ class NoStore(NotFound):
     code = "STORE_NOT_FOUND"
 
 
+class NoBackup(NotFound):
+    """There is no backup at {path}. Name a file that postroom backup made."""
+
+    code = "BACKUP_NOT_FOUND"
+
+
+class BackupDamaged(StoreError):
+    """The backup {path} cannot be used: {problem}. Nothing was changed. Take another one."""
+
+    code = "BACKUP_DAMAGED"
+
+
+class NotKnown(NotFound):
+    """There is no {what} "{name}" {where}. See: {list}"""
+
+
 class StoreUnreadable(StoreError):
     """The store {path} cannot be read: {reason}. Check the permissions of the file and its folder."""
 

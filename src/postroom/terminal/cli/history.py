@@ -8,7 +8,7 @@ from postroom.room import SyncRoom
 def of_message(room: SyncRoom, message: Message) -> list[Event]:
     """All that were kept; events older than the ledger's retention are gone."""
     found = []
-    for event in room.events(_last_before(room, message.created_at)):
+    for event in room.events(last_before(room, message.created_at)):
         if event.time > message.updated_at:
             break
         if event.message_id == message.id:
@@ -16,7 +16,7 @@ def of_message(room: SyncRoom, message: Message) -> list[Event]:
     return found
 
 
-def _last_before(room: SyncRoom, time: int) -> int:
+def last_before(room: SyncRoom, time: int) -> int:
     """The number of the last event before a time."""
     first = next(room.events(0), None)
     if first is None:

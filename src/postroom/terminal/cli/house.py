@@ -14,6 +14,7 @@ from postroom.clock import SystemClock
 from postroom.daemon.home import Home
 from postroom.daemon.roles import Running, roles, running
 from postroom.errors import PostroomError
+from postroom.kernel import checks
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.connection import connected, daemon
 from postroom.terminal.cli.entrance import Entrance
@@ -112,13 +113,15 @@ def stop(at: Entrance, limit: Limit = 30.0) -> None:
 
 
 def restart(at: Entrance, limit: Limit = 30.0, roles_: Roles = None) -> None:
-    """Close the house and open it again."""
-    from postroom.daemon import process
+    """Close the house and open it again. If it could not open as things are, it is not closed."""
+    from postroom.daemon import process, readiness
 
     home = Home.of()
     had = frozenset(role for found in running(home.run) for role in found.roles)
-    process.stop(home, patience_s=limit, tell=at.out.note)
     chosen = roles(roles_) if roles_ or not had else had
+    if had:
+        readiness.check(home, chosen)
+    process.stop(home, patience_s=limit, tell=at.out.note)
     _say_ready(at.out, process.start(home, chosen))
 
 
@@ -131,7 +134,11 @@ def status(at: Entrance) -> None:
             {"running": False, "home": str(home.path)}, "Postroom does not run. Start it: postroom start"
         )
         raise typer.Exit(4)
-    told = asyncio.run(_ask()) if daemon(home) else {}
+    try:
+        told = asyncio.run(_ask()) if daemon(home) else {}
+    except PostroomError as error:
+        told = {}
+        at.out.note(str(error))
     now = SystemClock().now()
     document = {
         "running": True,
@@ -203,7 +210,8 @@ def logs(
     """Show the log of the house."""
     from postroom.api.logbook import FILE, last_lines, parsed, plain
 
-    folder, count = Home.of().logs, max(0, lines)
+    checks.check_count("--lines", lines, least=0, most=MOST_LINES)
+    folder, count = Home.of().logs, lines
     part = None if name in EVERYTHING else name
     found = [line for line in last_lines(folder, count if part is None else SEARCHED) if _is_of(line, part)]
     for line in found[-count:] if count else []:
@@ -220,6 +228,7 @@ def logs(
 # Names of logs that were kept apart elsewhere; here they are one.
 EVERYTHING = (None, "all", "queue", "daemon")
 SEARCHED = 10_000
+MOST_LINES = 1_000_000
 
 
 def _is_of(line: dict[str, Any], part: str | None) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from postroom.clock import iso, micros
-from postroom.errors import InvalidField
+from postroom.errors import InvalidField, ScopeNotFound
 from postroom.kernel import commands as c
 from postroom.kernel.access import keys, permissions
 from postroom.kernel.access.keys import Key
@@ -16,7 +16,7 @@ from postroom.room import SyncRoom
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.failures import NotKnown, Unclear
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, ago, table
 from postroom.terminal.cli.values import When
@@ -52,10 +52,10 @@ def _all(room: SyncRoom, tenant: str) -> list[Key]:
 
 def _one(room: SyncRoom, tenant: str, key_id: str) -> Key:
     fitting = [key for key in _all(room, tenant) if key.id.startswith(key_id)]
-    if len(fitting) != 1:
-        raise Unclear(
-            f'There is {"no" if not fitting else "more than one"} key "{key_id}" of the tenant {tenant}'
-        )
+    if not fitting:
+        raise NotKnown(what="key", name=key_id, where=f"of the tenant {tenant}", list="postroom key list")
+    if len(fitting) > 1:
+        raise Unclear(f'There is more than one key "{key_id}" of the tenant {tenant}')
     return fitting[0]
 
 
@@ -85,6 +85,8 @@ def create(
     tenant: Tenant = "default",
 ) -> None:
     """Make a key. Its secret is shown now and never again."""
+    if not name.strip():
+        raise Unclear("A key needs a name that says what it is for")
     wanted = []
     for word in permission or []:
         known = permissions.parsed(word)
@@ -100,7 +102,7 @@ def create(
         scopes = _scopes(room, tenant)
         numbers = {slug: number for number, slug in scopes.items()}
         if scope is not None and scope not in numbers:
-            raise Unclear(f'The tenant {tenant} has no scope "{scope}"')
+            raise ScopeNotFound(scope=scope)
         key, secret = keys.new_key(
             key_id=str(uuid.uuid4()),
             tenant=tenant,

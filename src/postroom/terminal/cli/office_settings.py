@@ -5,6 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from postroom.errors import Conflict, InvalidField
+from postroom.settings.concerns import PROVIDERS
+from postroom.settings.names import check_id
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.connection import OfficeClient, shown
 from postroom.terminal.cli.consent import Yes, confirm
@@ -21,6 +24,15 @@ Name = Annotated[str, argument("NAME", "Like api.port or agents.coder.model.")]
 ModelOption = Annotated[str | None, option("NAME", "Also for every agent that works with it.", "--model")]
 KeyOption = Annotated[str | None, option("TEXT", "Best as env:NAME or file:PATH.", "--api-key")]
 TokenOption = Annotated[str | None, option("TEXT", "Best as env:NAME or file:PATH.", "--oauth-token")]
+
+
+HARNESSES = ("claude", "codex", "api")
+
+
+class InUse(Conflict):
+    """{provider} is in use by {agents}. Choose another there first: postroom agent provider AGENT NAME"""
+
+    code = "PROVIDER_IN_USE"
 
 
 def _found(document: Any, name: str) -> Any:
@@ -128,21 +140,34 @@ def show_provider(at: Entrance) -> None:
 )
 def set_provider(
     at: Entrance,
-    name: Annotated[str, argument("NAME", "anthropic, openai or opencode.")],
+    name: Annotated[
+        str,
+        argument("NAME", "anthropic, openai, opencode, anthropic_api, openai_api, script or custom:NAME."),
+    ],
     model: ModelOption = None,
     api_key: KeyOption = None,
     oauth_token: TokenOption = None,
 ) -> None:
     """Choose the provider of agents that name none."""
+    own_server = name.partition("custom:")[2]
+    if (api_key or oauth_token) and (own_server or name == "script"):
+        raise Unclear("Keys of your own servers are given with: postroom provider add")
+    if not own_server and name not in PROVIDERS:
+        raise InvalidField("provider", f'"{name}" is not known; there are {", ".join(sorted(PROVIDERS))}')
 
     async def question(office: OfficeClient) -> Any:
         document = await office.get("/api/settings")
+        if own_server and own_server not in (document.get("custom_providers") or {}):
+            raise InvalidField(
+                "provider", f'there is no server "{own_server}"; add it: postroom provider add'
+            )
         models = dict(document.get("models") or {})
-        own = dict(models.get(name) or {})
+        section = name.removesuffix("_api")
+        own = dict(models.get(section) or {})
         for field, value in (("model", model), ("api_key", api_key), ("oauth_token", oauth_token)):
             if value:
                 own[field] = value
-        models |= {"provider": name, **({name: own} if own else {})}
+        models |= {"provider": name, **({section: own} if own else {})}
         changes: dict[str, Any] = {"models": models}
         if model:
             agents = document.get("agents") or {}
@@ -191,20 +216,31 @@ def list_custom(at: Entrance) -> None:
     providers,
     "add",
     store=False,
-    examples=["postroom provider add local --url http://127.0.0.1:8080 --key env:LOCAL_KEY --harness claude"],
+    examples=[
+        "postroom provider add local --url http://127.0.0.1:8080 --key env:LOCAL_KEY --harness claude",
+        "postroom provider add lab --url http://127.0.0.1:11434/v1 --harness api --model qwen3",
+        "postroom agent provider coder custom:lab",
+    ],
 )
 def add_custom(
     at: Entrance,
     name: Annotated[str, argument("NAME", "Agents then use it as custom:NAME.")],
     url: Annotated[str, option("URL", "Where it is.", "--url")],
     key: Annotated[str, option("TEXT", "Its key; best as env:NAME or file:PATH.", "--key")] = "none",
-    harness: Annotated[str, option("NAME", "claude or codex. Default claude.", "--harness")] = "claude",
+    harness: Annotated[
+        str, option("NAME", "claude or codex, or api: without a program. Default claude.", "--harness")
+    ] = "claude",
+    wire: Annotated[
+        str | None, option("NAME", "With --harness api: openai or anthropic. Default openai.", "--wire")
+    ] = None,
     model: Annotated[str | None, option("NAME", "Its model.", "--model")] = None,
 ) -> None:
     """Add a server of your own."""
+    check_id("custom_providers", name)
+    if harness not in HARNESSES:
+        raise InvalidField("--harness", f"{harness!r} is none of {', '.join(HARNESSES)}")
     body = {"name": name, "harness": harness, "base_url": url, "api_key": key}
-    if model:
-        body["model"] = model
+    body |= {field: value for field, value in (("model", model), ("wire", wire)) if value}
     done = ask(lambda office: office.put(f"/api/custom-providers/{part(name)}", body))
     at.out.show(done["provider"], f"custom:{name} is there.")
 
@@ -214,7 +250,15 @@ def remove_custom(at: Entrance, name: Annotated[str, argument("NAME", "Which.")]
     """Remove a server of your own, with its key."""
     if not yes:
         confirm(f"Remove custom:{name} and its key?")
-    done = ask(lambda office: office.delete(f"/api/custom-providers/{part(name)}"))
+
+    async def question(office: OfficeClient) -> Any:
+        agents = await office.get("/api/agents")
+        users = [key for key, one in agents.items() if one["provider"] == f"custom:{name}"]
+        if users:
+            raise InUse(provider=f"custom:{name}", agents=", ".join(f"@{key}" for key in users))
+        return await office.delete(f"/api/custom-providers/{part(name)}")
+
+    done = ask(question)
     at.out.show(done, f"custom:{name} is removed.")
 
 

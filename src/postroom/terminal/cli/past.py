@@ -8,8 +8,10 @@ import typer
 
 from postroom.clock import SECOND
 from postroom.errors import MessageNotFound
+from postroom.kernel import checks
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.fresh import fill
 from postroom.terminal.cli.history import of_message
 from postroom.terminal.cli.options import MessageId, argument, option
 from postroom.terminal.cli.output import Column, facts, span, table
@@ -77,6 +79,7 @@ def search(
     from postroom.pipeline.serving.history import Search
     from postroom.pipeline.serving.history import search as find
 
+    checks.check_count("--limit", limit, least=1, most=10_000)
     first = since.before(at.clock.now()) if since is not None else None
     wanted = Search(
         words=tuple(words),
@@ -114,7 +117,11 @@ def trace(
 
     with _lake(at, lake) as engine:
         found = find(engine, source_of(at) if at.path.is_file() else None, wanted)
+    if at.path.is_file():
+        with at.looking() as room:
+            fill(room, found)
     total = found["summary"]
+    starred = any(each.get("critical") for each in found["spans"])
     at.out.show(
         found,
         facts(
@@ -140,7 +147,7 @@ def trace(
                 for depth, each in tree(found["spans"])
             ],
         ),
-        "Steps with a star lie on the way that took longest.",
+        *(["Steps with a star lie on the way that took longest."] if starred else []),
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from postroom.daemon.home import Home
 from postroom.settings.names import check_id
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.connection import OfficeClient
@@ -50,6 +51,10 @@ def list_plugins(at: Entrance) -> None:
 def allow(at: Entrance, name: Name, yes: Yes = False) -> None:
     """Let a plugin run. Its code can do whatever you can do."""
     known = {one["name"]: one for one in ask(lambda office: office.get("/api/plugins"))}
+    if known.get(name, {}).get("state", "missing") == "missing":
+        at.out.note(
+            f"{name} is not there yet: install it, or put {name}.py into {Home.of().path / 'plugins'}"
+        )
     if not yes:
         where = (known.get(name) or {}).get("path") or "it is not there yet"
         confirm(f"Let {name} run ({where})? Its code can do whatever you can do.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from postroom.kernel.checks import JSON
-from postroom.kernel.model import NewMessage, Receipt, Tier
+from postroom.kernel.model import ConsumerMode, Message, NewMessage, Queue, Receipt, Tier
 from postroom.kernel.states import State
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import Gathered, command
@@ -112,11 +112,10 @@ def publish(
         bodies = [_decoded(at, each) for each in bodies]
     with at.room() as room:
         receipts = room.publish_many(queue, bodies, **options)
-        path = room.queue(queue).path
-    if lines:
-        at.out.show([documents.receipt(each) for each in receipts], _many(path, receipts))
-    else:
-        at.out.show(documents.receipt(receipts[0]), _one(path, receipts[0]))
+        found = room.queue(queue)
+        told = _many(found.path, receipts) if lines else _one(found, receipts[0], room.get(receipts[0].id))
+    documented = [documents.receipt(each) for each in receipts]
+    at.out.show(documented if lines else documented[0], told)
 
 
 def _resolved(at: Entrance, options: dict[str, Any]) -> dict[str, Any]:
@@ -158,9 +157,15 @@ def _decoded(at: Entrance, body: Any) -> Any:
     return value
 
 
-def _one(path: str, receipt: Receipt) -> str:
+def _one(queue: Queue, receipt: Receipt, message: Message) -> str:
+    path = queue.path
     if not receipt.created:
         return f"{receipt.id} was there already with this key ({path}, {receipt.state})."
+    if receipt.state is not State.DEAD and message.path != path:
+        return f"{receipt.id} is {receipt.state} in {message.path}, where a rule of {path} put it."
+    broadcast = queue.settings.consumer_mode is ConsumerMode.BROADCAST
+    if receipt.state is State.CANCELLED or (receipt.state is State.COMPLETED and not broadcast):
+        return f"{receipt.id} is {receipt.state}: a rule of {path} ended it at once."
     if receipt.state is State.COMPLETED:
         return f"{receipt.id} is completed in {path} at once, since nobody subscribes to it."
     if receipt.state is State.DEAD:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from postroom.kernel import commands as c
+from postroom.kernel.housekeeping.rounds import Rounds
 from postroom.kernel.verbs.claims import Taken
 from postroom.room import RoomOptions, SyncRoom, wire
 from postroom.room.core import Core
@@ -67,4 +68,5 @@ def remote_room(path: Path, url: str, token: str, actor: str) -> SyncRoom:
     core.committer.close()
     asking = Asking(url, token)
     core.committer = asking  # type: ignore[assignment]
+    core.rounds = Rounds(asking.execute, core.clock, core.actor)
     return RemoteRoom(core, asking)

@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from postroom.clock import iso
-from postroom.errors import StoreInUse, StoreReadOnly
+from postroom.errors import StoreCorrupt, StoreInUse, StoreReadOnly
 from postroom.stores.sqlite.owner import OwnerLock
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.consent import confirm
 from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import NoStore
+from postroom.terminal.cli.failures import BackupDamaged, NoBackup, Unclear
 from postroom.terminal.cli.ledger import progress_bar
 from postroom.terminal.cli.options import argument, flag
 from postroom.terminal.cli.readonly import ReadOnlyFile
@@ -40,16 +40,21 @@ def restore(
     """Put a backup in the place of the store. The store as it was is kept beside it."""
     source = file.expanduser().absolute()
     if not source.is_file():
-        raise NoStore(path=str(source))
-    with contextlib.closing(ReadOnlyFile(source, immutable=True)) as copy:
-        copy.check_pages()
-        with copy.reader() as reader, progress_bar(at.out) as progress:
-            found = verify(reader, progress=progress)
+        raise NoBackup(path=str(source))
+    try:
+        with contextlib.closing(ReadOnlyFile(source, immutable=True)) as copy:
+            copy.check_pages()
+            with copy.reader() as reader, progress_bar(at.out) as progress:
+                found = verify(reader, progress=progress)
+    except StoreCorrupt as error:
+        raise BackupDamaged(path=str(source), problem=error.data["problem"]) from error
     told = f"{source} is sound: {found.events:,} events, {found.messages or 0:,} messages."
     if check:
         at.out.show({"file": str(source), "restored": False, "head": documents.head(found.head)}, told)
         return
     target = at.path.absolute()
+    if target.exists() and target.samefile(source):
+        raise Unclear(f"{source} is the store itself; name a backup of it")
     if not yes:
         confirm(f"Put {source} in the place of {target}?")
     kept = _exchange(source, target, at.clock.now())

@@ -95,14 +95,17 @@ def show(at: Entrance, message_id: MessageId) -> None:
             pairs.append((section["field"], f"{section.get('kind', 'text')}, {needed}"))
     due = iso(stored.row.expires_at) if stored.row.expires_at else None
     pairs += [("due", due), ("state", stored.row.state)]
+    decided = None
     if record is not None:
-        pairs.append(("decided", json_text(record.data)))
+        decided = {**record.data, "at": iso(record.data["at"])}
+        said = ", ".join(f"{field}: {value}" for field, value in decided["answer"].items())
+        pairs += [("decided", said), ("by", decided["by"]), ("on", decided["at"])]
     document = {
         "id": message_id,
         "state": stored.row.state,
         "spec": spec,
         "seen": answering.seen_mark(stored.content),
-        "decided": record.data if record is not None else None,
+        "decided": decided,
     }
     at.out.show(document, facts(pairs))
 

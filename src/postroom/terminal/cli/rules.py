@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from postroom.errors import InvalidField, QueueNotFound
+from postroom.clock import iso
+from postroom.errors import InvalidField, MessageNotFound, QueueNotFound
 from postroom.kernel import checks, service
 from postroom.kernel.rules import drafting, matching, rule
 from postroom.kernel.rules.rule import Rule
@@ -14,7 +15,7 @@ from postroom.room import SyncRoom
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.failures import NotKnown, Unclear
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, json_text, table
 from postroom.terminal.cli.schemas import read_object
@@ -37,10 +38,11 @@ def _rules(room: SyncRoom, scope: str) -> tuple[int, list[Rule]]:
 def _one(room: SyncRoom, scope: str, rule_id: str) -> tuple[int, Rule]:
     number, found = _rules(room, scope)
     fitting = [each for each in found if each.id.startswith(rule_id)]
-    if len(fitting) != 1:
-        raise Unclear(
-            f'There is {"no" if not fitting else "more than one"} rule "{rule_id}" in the scope {scope}'
-        )
+    if not fitting:
+        where, listed = f'in the scope "{scope}"', f"postroom rule list --scope {scope}"
+        raise NotKnown(what="rule", name=rule_id, where=where, list=listed)
+    if len(fitting) > 1:
+        raise Unclear(f'There is more than one rule "{rule_id}" in the scope "{scope}"')
     return number, fitting[0]
 
 
@@ -70,6 +72,8 @@ def _shown(found: Rule, names: dict[int, tuple[str, str]]) -> dict[str, Any]:
         action["target_queue"] = "/".join(names[action.pop("target")])
     if "targets" in action:
         action["target_queues"] = ["/".join(names[each]) for each in action.pop("targets")]
+    for name in ("created_at", "updated_at", "tripped_until"):
+        document[name] = iso(document[name]) if document.get(name) is not None else None
     return document
 
 
@@ -202,7 +206,9 @@ def try_out(
         def look(reader: Reader) -> list[Any]:
             if message is not None:
                 found = reader.get(message)
-                return [found] if found is not None and found.row.tenant == tenant else []
+                if found is None or found.row.tenant != tenant:
+                    raise MessageNotFound(message_id=message)
+                return [found]
             return reader.page(MessageFilter(tenant=tenant, scope=scope, newest_first=True), None, last)
 
         results = []

@@ -21,7 +21,7 @@ NewName = Annotated[str, argument("SCOPE", "Small letters, digits, - and _; 63 a
 def list_scopes(at: Entrance) -> None:
     """List the scopes, with what waits and what died in each."""
     with at.looking() as room:
-        found = [(scope, *_totals(room, scope)) for scope in room.scopes()]
+        found = [(scope, *totals(room, scope)) for scope in room.scopes()]
     at.out.show(
         [
             {**documents.scope(scope), "queues": queues, "open": held, "dead": dead}
@@ -44,7 +44,7 @@ def list_scopes(at: Entrance) -> None:
     )
 
 
-def _totals(room: SyncRoom, scope: Scope) -> tuple[int, int, int]:
+def totals(room: SyncRoom, scope: Scope) -> tuple[int, int, int]:
     queues = room.queues(scope.slug)
     counts = [room.counts(queue.path) for queue in queues]
     own = sum(not queue.system for queue in queues)

@@ -13,11 +13,17 @@ from postroom.errors import PostroomError
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.connection import OfficeClient, connected
 from postroom.terminal.cli.entrance import Entrance, whoami
+from postroom.terminal.cli.office import part
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Output, clean
 
 LOOK_S = 0.25
 CHANNEL = "cli"
+# What one conversation cannot decide for itself.
+HOW = {
+    "budget": "See what is used up: postroom guards list. Give more: postroom guards raise",
+    "paused": "Let everybody go on: postroom guards resume-all",
+}
 
 
 class NoAnswer(PostroomError):
@@ -28,10 +34,22 @@ class NoAnswer(PostroomError):
 
 
 class Unanswered(PostroomError):
-    """Nobody could answer: {reason}"""
+    """{reason}"""
 
     code = "UNANSWERED"
     exit_code = 9
+
+
+class Waits(PostroomError):
+    """The conversation waits for you ({guard}); nothing is lost. {fix}"""
+
+    code = "PAUSED"
+    exit_code = 5
+
+    def __init__(self, guard: str, conversation: str) -> None:
+        go_on = f"postroom guards continue {conversation}"
+        own = f"Let it go on: {go_on}. End it: postroom guards stop {conversation}"
+        super().__init__(guard=guard, fix=HOW.get(guard, own))
 
 
 def register(app: typer.Typer, panel: str) -> None:
@@ -79,25 +97,32 @@ async def _send(out: Output, body: dict[str, Any], *, wait: bool, timeout: float
             watching = asyncio.create_task(_watch(office, out, body["messageId"]))
             stack.push_async_callback(_ended, watching)
         sent = await office.post("/api/message", body)
+        if sent.get("notice") and not sent["queued"]:
+            out.show(sent, sent["notice"])
+            return
         if not wait:
             later = "" if office.live else " Postroom does not run; an agent reads it when it starts."
             out.show(sent, f"Message enqueued: {sent['messageId']}.{later}")
             return
         found = await _answer(office, sent["messageId"], timeout)
-    if not found["replies"] and found["failures"]:
-        raise Unanswered(reason="; ".join(found["failures"]))
-    out.show(
-        {"messageId": sent["messageId"], "replies": found["replies"]},
-        *(reply["message"] for reply in found["replies"]),
-    )
+    replies, failures = found["replies"], found["failures"]
+    document = {"messageId": sent["messageId"], "replies": replies}
+    if not replies and failures:
+        raise Unanswered(reason=f"Nobody could answer: {'; '.join(failures)}")
+    if found["paused"] is None and all(reply.get("failed") for reply in replies):
+        out.show(document)
+        raise Unanswered(reason=" ".join(reply["message"] for reply in replies))
+    out.show(document, *(reply["message"] for reply in replies))
+    if found["paused"] is not None:
+        raise Waits(found["paused"], f"{CHANNEL}:{sent['messageId']}")
 
 
 async def _answer(office: OfficeClient, message_id: str, timeout: float) -> dict[str, Any]:
     try:
         async with asyncio.timeout(timeout):
             while True:
-                found = await office.get(f"/api/message/{message_id}", channel=CHANNEL)
-                if not found["open"] and (found["replies"] or found["failures"]):
+                found = await office.get(f"/api/message/{part(message_id)}", channel=CHANNEL)
+                if found["paused"] or (not found["open"] and (found["replies"] or found["failures"])):
                     break
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:
@@ -125,7 +150,7 @@ async def _watch(office: OfficeClient, out: Output, message_id: str) -> None:
                 elif event.event == "agent:mention":
                     out.note(f"@{data['fromAgent']} asks @{data['toAgent']}")
                 elif data.get("messageId") == message_id:
-                    out.note(f"@{data['agentId']}: {clean(data['text'])[:200]}")
+                    out.note(f"@{data['agentId']}: {clean(' '.join(data['text'].split()))[:200]}")
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from postroom.settings.names import check_id
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.connection import OfficeClient
 from postroom.terminal.cli.consent import Yes, confirm
@@ -54,6 +55,7 @@ def add(
     leader: Leader = None,
 ) -> None:
     """Make a team of agents that are there."""
+    check_id("id", team.lower())
 
     async def question(office: OfficeClient) -> dict[str, Any]:
         if team.lower() in await office.get("/api/teams"):

@@ -1,0 +1,108 @@
+"""Stores and lakes for tests: filled, copied, changed and compared. A filled lake is copied, not filled again."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pyarrow as pa
+
+from postroom.clock import SECOND, ManualClock
+from postroom.pipeline.jobs.context import Context
+from postroom.pipeline.jobs.progress import silent
+from postroom.pipeline.jobs.run import Options, Summary, run
+from postroom.pipeline.jobs.run_log import RunLog
+from postroom.pipeline.jobs.take_in import take_in
+from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.lake.tables import ALL, QUARANTINE, RUNS, Table
+from postroom.pipeline.lake.upsert import read_batches
+from postroom.pipeline.sources.sqlite import SqliteSource, open_source
+from postroom.room import open_sync
+
+END = 1_794_700_800 * 10**6
+COMPARED = tuple(table for table in ALL if table not in (RUNS, QUARANTINE))
+
+
+def fill(spark: Any, lake: Lake, source: SqliteSource, **options: Any) -> Summary:
+    return run(spark, lake, source, ManualClock(), Options(**options))
+
+
+def fill_bronze(spark: Any, lake: Lake, source: SqliteSource) -> None:
+    """The first step of a run alone, for what concerns no other."""
+    clock = ManualClock()
+    head = source.snapshot()
+    at = Context(spark, lake, source, clock, silent, RunLog(lake, clock))
+    take_in(at, Positions(head.head, head.records))
+
+
+def rows(lake: Lake, table: Table) -> list[dict[str, Any]]:
+    """All rows of a table, in the order of its key, with the part of the file names that is a column."""
+    found = []
+    for file in lake.files(table):
+        for batch in read_batches(file.uri):
+            for row in batch.to_pylist():
+                if table.cut:
+                    row[table.cut] = file.cut
+                found.append(row)
+    return sorted(found, key=lambda row: tuple(str(row[name]) for name in table.key))
+
+
+def same(one: Lake, other: Lake, tables: tuple[Table, ...] = COMPARED) -> None:
+    """Row for row."""
+    for table in tables:
+        found = rows(one, table)
+        assert found, f"{table.name} is empty"
+        assert found == rows(other, table), table.name
+
+
+def frame(spark: Any, table: Table, values: list[dict[str, Any]]) -> Any:
+    """A tiny frame with a table's declared columns; what is not said is null."""
+    full = [{name: row.get(name) for name in table.schema.names} for row in values]
+    return spark.createDataFrame(pa.Table.from_pylist(full, table.schema))
+
+
+def copied(lake: Lake, target: Path, *, without: tuple[Table, ...] = ()) -> Lake:
+    """A lake of its own with the same tables, or without some of them, which the next run then makes anew."""
+    shutil.copytree(str(lake.folder), target)
+    for table in without:
+        shutil.rmtree(target / table.name)
+    return Lake(str(target))
+
+
+def copy_of(month: SqliteSource, folder: Path) -> SqliteSource:
+    """The month in a file of its own, to be changed."""
+    folder.mkdir(exist_ok=True)
+    target = folder / "copy.db"
+    source = apsw.Connection(month.path, flags=apsw.SQLITE_OPEN_READONLY)
+    copy = apsw.Connection(str(target))
+    with copy.backup("main", source, "main") as backup:
+        backup.step()
+    source.close()
+    copy.close()
+    return open_source(str(target))
+
+
+def happen(store: SqliteSource) -> None:
+    """New mail, hand-offs in old conversations, and ends and returns of messages from days ago."""
+    clock = ManualClock(END + 3600 * SECOND)
+    with open_sync(f"sqlite:///{store.path}", clock=clock, housekeeping=False, actor="later") as room:
+        old = room.messages(limit=1000).messages
+        for letter in [each for each in old if each.state == "dead" and not each.archived][:3]:
+            room.replay(letter.id)
+        root = next(each for each in old if each.correlation_id and each.hop == 0)
+        room.publish(
+            "office/inbox/writer",
+            {"text": "one more thing about the invoice"},
+            type="office.note",
+            correlation_id=root.correlation_id or root.id,
+            causation_id=root.id,
+            agent="writer",
+        )
+        for number in range(20):
+            room.publish("shop/orders", {"order": number}, type="order")
+        clock.advance(5)
+        for message in room.claim("shop/orders", limit=15):
+            clock.advance(1)
+            room.complete(message)
+        for message in room.claim("office/inbox/writer", limit=5):
+            room.fail(message, "no ink", kind="crashed")
