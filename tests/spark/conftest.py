@@ -15,15 +15,35 @@ from postroom.pipeline.jobs.session import Where, start, stop
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 from tests.pipeline.object_store import object_store
+from tests.spark.campaign import THIRTY, Campaign
 from tests.spark.lakes import END, copied, copy_of, fill, happen
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All in one process of the test run, so that there is one session."""
+    """All in one process of the test run, so that there is one session; last who only wait for the dying."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=_waits)
+
+
+def _waits(item: pytest.Item) -> bool:
+    return "thirty" in getattr(item, "fixturenames", ()) and "test_thirty" in item.name
+
+
+@pytest.fixture(scope="session", autouse=True)
+def thirty(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Campaign | None]:
+    """Thirty deaths beside the other tests, if any test is to ask for them: they leave a core idle."""
+    if not any(map(_waits, request.session.items)):
+        yield None
+        return
+    campaign = Campaign(tmp_path_factory.mktemp("thirty"), THIRTY)
+    yield campaign
+    campaign.end()
 
 
 @pytest.fixture(scope="session")

@@ -145,16 +145,16 @@ def _stat(pid: int) -> list[str]:
 
 
 def planned(rng: random.Random, victims: dict[str, int]) -> list[Plan]:
-    """In any order, a driver last; every second one dies while it waits for the answer, the others later.
+    """In any order, a JVM last; every second one dies while it waits for the answer, the others later.
 
     Most die soon after the one before, some only after more questions than any one task has: else the same
     task would die again and again, and nothing after it.
     """
     each = [victim for victim, count in victims.items() for _ in range(count)]
     rng.shuffle(each)
-    if "driver" in each:
-        each.remove("driver")
-        each.append("driver")
+    if "jvm" in each:
+        each.remove("jvm")
+        each.append("jvm")
     return [
         Plan(
             victim,

@@ -10,81 +10,45 @@ from typing import Any
 
 import pytest
 
-from postroom.pipeline.generator.month import Plan as Month
-from postroom.pipeline.generator.month import generate
 from postroom.pipeline.lake.lake import Lake
-from postroom.pipeline.sources.sqlite import SqliteSource, open_source
-from tests.spark.fate import Driver, Fate, planned
-from tests.spark.lakes import END, fill, happen, same
+from postroom.pipeline.sources.sqlite import SqliteSource
+from tests.spark.campaign import MANY, Campaign
+from tests.spark.lakes import fill, same
 
-SEED = "POSTROOM_TEST_SEED"
-"""Set it to what a failure told, to kill in the same order at the same questions."""
-
-HOME, CLUSTER = "local[2,3]", "local-cluster[1,1,512]"
-Deaths = tuple[str, dict[str, int]]
-"""Where the driver runs, and how many of each kind die there."""
+LONGEST_S = 1100
 
 
-@pytest.mark.parametrize(
-    "deaths",
-    [
-        pytest.param(
-            ((HOME, {"worker": 22, "daemon": 2, "jvm": 1, "driver": 2}), (CLUSTER, {"executor": 3})),
-            id="thirty",
-            marks=pytest.mark.timeout(900),
-        ),
-        pytest.param(
-            (
-                (HOME, {"worker": 20, "daemon": 4, "jvm": 8, "driver": 8}),
-                ("local[2]", {"worker": 10, "jvm": 5, "driver": 5}),
-                ("local-cluster[2,1,512]", {"executor": 8}),
-            ),
-            id="many",
-            marks=[pytest.mark.slow, pytest.mark.timeout(2400)],
-        ),
-    ],
-)
-def test_kill_nine_at_random_points_changes_no_row(
-    spark: Any, tmp_path: Path, deaths: tuple[Deaths, ...]
-) -> None:
-    """Mail comes in all the time; runs are killed and begun again until every planned kill was carried out."""
-    seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
-    generate(tmp_path / "room.db", Month(end=END, days=0.5, per_day=60, seed=5))
-    store, lake = open_source(str(tmp_path / "room.db")), Lake(str(tmp_path / "lake"))
-    rng, fate = random.Random(seed), Fate(tmp_path)
+def came_through(spark: Any, campaign: Campaign, folder: Path) -> None:
+    """All died as planned, and the tables are those of one run that nobody disturbed."""
+    campaign.wait(LONGEST_S)
     try:
-        for master, victims in deaths:
-            fate.plan(planned(rng, victims))
-            suffer(Driver(fate, master), store, lake, to_the_end=master == deaths[-1][0])
-        found = [kill.victim for kill in fate.kills]
-        for kind in {kind for _, victims in deaths for kind in victims}:
-            assert found.count(kind) == sum(victims.get(kind, 0) for _, victims in deaths), kind
-        whole = Lake(str(tmp_path / "whole"))
-        fill(spark, whole, store)
-        same(lake, whole)
+        found = [kill.victim for kill in campaign.fate.kills]
+        for kind in {kind for _, victims in campaign.deaths for kind in victims}:
+            assert found.count(kind) == sum(victims.get(kind, 0) for _, victims in campaign.deaths), kind
+        whole = Lake(str(folder / "whole"))
+        fill(spark, whole, campaign.store)
+        same(campaign.lake, whole)
     except BaseException as error:
-        error.add_note(f"{SEED}={seed}: {fate.kills}")
+        error.add_note(campaign.told)
         raise
-    finally:
-        fate.close()
 
 
-def suffer(driver: Driver, store: SqliteSource, lake: Lake, *, to_the_end: bool) -> None:
-    """Runs until all have died who should; to the end is until a run has come through after that."""
-    fate = driver.fate
-    planned, most = len(fate.plans), 3 * len(fate.plans) + 20
+@pytest.mark.timeout(1200)
+def test_thirty_times_kill_nine_at_random_points_changes_no_row(
+    spark: Any, tmp_path: Path, thirty: Campaign
+) -> None:
+    assert sum(count for _, victims in thirty.deaths for count in victims.values()) == 30
+    came_through(spark, thirty, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+def test_many_kills_change_no_row(spark: Any, tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, MANY)
     try:
-        for _ in range(most):
-            through = driver.run(store.path, lake.location)
-            if fate.done and (through or not to_the_end):
-                return
-            if through:
-                happen(store)
+        came_through(spark, campaign, tmp_path)
     finally:
-        driver.bury()
-    raise AssertionError(
-        f"{planned} deaths and a run that comes through took over {most} runs: {driver.problem}"
-    )
+        campaign.end()
 
 
 def command(month: SqliteSource, lake: Path) -> "subprocess.Popen[str]":

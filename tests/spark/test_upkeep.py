@@ -10,15 +10,17 @@ import pytest
 from postroom.clock import ManualClock
 from postroom.kernel import commands as c
 from postroom.kernel.erasure import Subject
+from postroom.pipeline.failures import OtherLedger
+from postroom.pipeline.generator.month import Plan, generate
 from postroom.pipeline.jobs.backtest import backtest, guard
 from postroom.pipeline.jobs.erase import LakeEraser
 from postroom.pipeline.jobs.prune import HOLD, prune
 from postroom.pipeline.jobs.replay import MARK, Replay, replayed
 from postroom.pipeline.lake.lake import Lake, Positions
-from postroom.pipeline.lake.tables import BRONZE, MESSAGES, TRACES
+from postroom.pipeline.lake.tables import BRONZE, LEDGER, MESSAGES, TRACES
 from postroom.pipeline.serving.engine import engine
 from postroom.pipeline.serving.history import Search, search
-from postroom.pipeline.sources.sqlite import SqliteSource
+from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 from postroom.room import open_sync
 from tests.spark.lakes import END, copied, copy_of, rows
 
@@ -50,6 +52,18 @@ def test_nothing_is_pruned_that_the_lake_does_not_have(month: SqliteSource, tmp_
     db.close()
     with open_sync(f"sqlite:///{store.path}", housekeeping=False, clock=ManualClock(END + 10**12)) as room:
         room.publish("shop/orders", {"still": "works"})
+
+
+def test_nothing_is_pruned_by_the_lake_of_another_store(filled: Lake, tmp_path: Path) -> None:
+    """A store that was begun anew, or restored, must not lose what an old lake seems to have."""
+    other = tmp_path / "other.db"
+    generate(other, Plan(end=END, days=3, per_day=110, seed=8))
+    store = open_source(str(other))
+    assert store.snapshot().head > filled.positions(LEDGER).ledger
+    before = counts(store)
+    with pytest.raises(OtherLedger, match="another hash"):
+        prune(other, filled, ManualClock(END + 10**12), keep_s=0)
+    assert counts(store) == before
 
 
 def test_what_was_pruned_is_still_found_and_the_file_is_smaller(
