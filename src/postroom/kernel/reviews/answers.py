@@ -6,26 +6,30 @@ from typing import Any
 from postroom.kernel.reviews.spec import HitlInvalid, field_of, option_id
 
 
+class AnswerInvalid(HitlInvalid):
+    """The answer does not fit the review: {problem}."""
+
+
 def check_answer(spec: dict[str, Any], answer: Any, *, inputs: bool = True) -> None:
     """One of the options, every required input, nothing that was not asked for. `inputs` False: not those."""
     if not isinstance(answer, dict):
-        raise HitlInvalid(problem="the answer must be an object with a value for each field")
+        raise AnswerInvalid(problem="it must be an object with a value for each field")
     asked = {field_of(section): section for section in spec["sections"] if section["type"] != "context"}
     unknown = sorted(set(answer) - set(asked))
     if unknown:
-        raise HitlInvalid(problem=f"nobody asked for {unknown[0]!r}; asked for are {', '.join(asked)}")
+        raise AnswerInvalid(problem=f"nobody asked for {unknown[0]!r}; asked for are {', '.join(asked)}")
     for field, section in asked.items():
         decides = section["type"] == "decision"
         if answer.get(field) is None:
             if decides or (inputs and section.get("required", False)):
-                raise HitlInvalid(problem=f"{field} is required")
+                raise AnswerInvalid(problem=f"{field} is required")
             continue
         kind = "choice" if decides else section.get("kind", "text")
         if not _fits(kind, section, answer[field]):
             wanted = kind
             if kind == "choice":
                 wanted = "one of " + ", ".join(str(option_id(option)) for option in section["options"])
-            raise HitlInvalid(problem=f"{field} is {answer[field]!r}, must be {wanted}")
+            raise AnswerInvalid(problem=f"{field} is {answer[field]!r}, must be {wanted}")
 
 
 def _fits(kind: str, section: dict[str, Any], value: Any) -> bool:
