@@ -24,7 +24,8 @@ EVENTS_PER_PIECE = 500_000
 STEADY_JVM = "-XX:+UseParallelGC"
 # For a few rows, compiling a query costs more than running it as it is.
 QUICK_PLANS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:CICompilerCount=1"
+# A run's code does not fit into the room that such a JVM gives it, and would be compiled again and again.
+QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:CICompilerCount=1 -XX:ReservedCodeCacheSize=192m"
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
