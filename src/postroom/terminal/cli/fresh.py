@@ -40,20 +40,18 @@ def fill(room: SyncRoom, found: dict[str, Any]) -> None:
         found["summary"] = {"duration_us": last - began, "agents": list(agents), "cost_usd": cost}
 
 
-def _times(events: list[Event]) -> tuple[int, int]:
-    """How long it waited and was worked on, over all attempts."""
-    waited = worked = 0
-    since, claimed = events[0].time, None
+def _times(events: list[Event]) -> tuple[int | None, int | None]:
+    """As the lake counts them: until it was first claimed, and all the time it was; None if it never was."""
+    waited = worked = claimed = None
     for event in events:
         state = event.details.get("state")
-        if state is None:
-            continue
         if claimed is None and state == State.CLAIMED:
-            waited += event.time - since
             claimed = event.time
-        elif claimed is not None and state != State.CLAIMED:
-            worked += event.time - claimed
-            since, claimed = event.time, None
+            if waited is None:
+                waited, worked = claimed - events[0].time, 0
+        elif claimed is not None and state is not None and state != State.CLAIMED:
+            worked = (worked or 0) + event.time - claimed
+            claimed = None
     return waited, worked
 
 
