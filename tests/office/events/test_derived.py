@@ -56,6 +56,39 @@ async def test_told_live_and_told_later_is_the_same(tmp_path: Path) -> None:
     assert len(of(later, "team_chain_end")) == 1
 
 
+async def test_turns_that_end_at_the_same_time_end_their_chain_once(room: Room) -> None:
+    """The clock stands: all of this has one time, as what is committed together has."""
+    await furnish(room)
+    talk = {"correlation_id": "web:1", "channel": "web", "sender": "Ann"}
+    for agent, kind in (("lead", "office.mail"), ("coder", "office.note")):
+        await publish(room, places.inbox(agent), body={"text": "x"}, message_type=kind, agent=agent, **talk)
+    for agent in ("lead", "coder"):
+        [message] = await room.claim(places.inbox(agent))
+        turn = f"turn of {agent}"
+        await room.run(
+            c.Unit(
+                commands=(
+                    c.Complete(
+                        message_id=message.id,
+                        token=message.claim_token or "",
+                        result={"answer": "done", "turn": turn},
+                    ),
+                    c.AddRecord(
+                        kind="turn",
+                        key=turn,
+                        data={"agent": agent, "outcome": "finished"},
+                        correlation_id="web:1",
+                        message_id=message.id,
+                    ),
+                )
+            )
+        )
+    events = await events_of(room)
+    [end] = of(events, "team_chain_end")
+    assert events[-1].data == end
+    assert (end["totalSteps"], end["agents"]) == (2, ["lead", "coder"])
+
+
 async def test_ids_are_unique_and_in_order_and_every_event_says_what_and_when(tmp_path: Path) -> None:
     async with staffed(tmp_path, *TEAM) as desk:
         await desk.write("@dev the bug")

@@ -32,10 +32,20 @@ async def chain_ends(event: Event, message: Message, lookup: Lookup) -> Told:
     team = _team(first, lookup) if first else None
     if team is None or any(_was_open(m, event.time) for m in talk):
         return []
+    if await _another_ends_with(event, talk, lookup):
+        return []
     steps = [m for m in talk if isinstance(m.result, dict) and "answer" in m.result]
     before = [m for m in steps if (m.finished_at or 0) <= event.time]
     agents = list(dict.fromkeys(m.agent for m in before if m.agent))
     return [("team_chain_end", {"teamId": team, "totalSteps": len(before), "agents": agents})]
+
+
+async def _another_ends_with(event: Event, talk: list[Message], lookup: Lookup) -> bool:
+    """Turns that are committed together end at the same time; the last of them ends the chain."""
+    ids = {m.id for m in talk}
+    return any(
+        later.type == event.type and later.message_id in ids for later in await lookup.same_time(event)
+    )
 
 
 def _is_work(message: Message) -> bool:

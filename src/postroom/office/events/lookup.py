@@ -1,5 +1,6 @@
 """What a ledger event points to: messages, records, and who the agents are."""
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -27,6 +28,10 @@ class Lookup(Protocol):
         ...
 
     async def conversation(self, correlation_id: str | None) -> list[Message]: ...
+
+    async def same_time(self, event: Event) -> list[Event]:
+        """What the ledger has after an event with the same time: committed together with it."""
+        ...
 
 
 class RoomLookup:
@@ -64,3 +69,12 @@ class RoomLookup:
         if correlation_id is None:
             return []
         return await conversation(self._room, correlation_id, scope=places.SCOPE)
+
+    async def same_time(self, event: Event) -> list[Event]:
+        found: list[Event] = []
+        async with contextlib.aclosing(self._room.events(event.seq)) as events:
+            async for later in events:
+                if later.time != event.time:
+                    break
+                found.append(later)
+        return found
