@@ -78,7 +78,7 @@ class Eraser:
         except Exception as error:
             await self._save(msgspec.structs.replace(job, status="failed", error=type(error).__name__))
             raise
-        erased = job.erased + len(free)
+        erased = len(free)
         found = erased + len(claimed)
         if claimed:
             return await self._save(
@@ -126,6 +126,7 @@ class Eraser:
                 after = (await self._run(command)).next_after
 
     async def _walk(self, job: Job, *, execute: bool) -> tuple[list[str], list[str]]:
+        """What is free, with what this job has erased before, and what is claimed."""
         assert job.subject is not None
         subject = msgspec.to_builtins(job.subject)
         free: list[str] = []
@@ -143,10 +144,10 @@ class Eraser:
                     **self._who,
                 )
             )
-            free += step.found
+            free += (*step.earlier, *step.found)
             claimed += step.claimed
             after = step.next_after
-        return free, claimed
+        return list(dict.fromkeys(free)), claimed
 
     def _refuse_done(self, job: Job) -> None:
         if job.status == DONE:

@@ -62,6 +62,7 @@ async def test_a_queue_has_the_documented_defaults(room: Room, clock: ManualCloc
 
 
 async def test_every_setting_comes_back_and_can_be_changed(room: Room, clock: ManualClock) -> None:
+    await room.register_schema("default", "order", {}, version=2)
     chosen = {
         "display_name": "Jöbs",
         "description": "what to do",

@@ -211,3 +211,13 @@ async def test_a_queue_of_another_scope_is_named_by_its_path(room: Room) -> None
     message = await room.get(receipt.id)
     assert (message.scope, message.queue) == ("office", "inbox/coder")
     assert await counts(room, "office/inbox/coder") == {"pending": 1}
+
+
+async def test_an_empty_conversation_is_none_however_many_are_published(room: Room) -> None:
+    await room.create_queue("jobs")
+    alone = await room.publish("jobs", 0, correlation_id="")
+    together = await room.publish_many("jobs", [1, 2], correlation_id="")
+    for receipt in (alone, *together):
+        assert (await room.get(receipt.id)).correlation_id == receipt.id
+        [event] = [event for event in events(room) if event.message_id == receipt.id]
+        assert event.correlation_id == receipt.id

@@ -287,6 +287,23 @@ async def test_a_stream_goes_with_its_parts(open_room: OpenRoom, clock: ManualCl
         assert [document.data["id"] for document in kept] == ["young"]
 
 
+async def test_keys_of_one_moment_do_not_hide_a_later_one(open_room: OpenRoom, clock: ManualClock) -> None:
+    """More of them than one step looks at, all of one moment and all of them in use."""
+    async with open_room(retention=Retention(keys_s=DAY_S)) as room:
+        for name in ("a", "b", "c", "d", "e"):
+            key, _ = keys.new_key(key_id=name, tenant="default", name=name, now=clock.now())
+            await room.run(keys.kept(key, "tester"))
+        clock.advance(1)
+        revoked, _ = keys.new_key(
+            key_id="revoked", tenant="default", name="revoked", now=clock.now(), revoked_at=clock.now()
+        )
+        await room.run(keys.kept(revoked, "tester"))
+        clock.advance(2 * DAY_S)
+        for _ in range(4):
+            await room.run(c.Housekeep(name=PRUNER, limit=2))
+        assert [document.key for document in await room.documents(keys.KIND)] == ["a", "b", "c", "d", "e"]
+
+
 async def test_keys_that_open_nothing_any_more_are_forgotten(open_room: OpenRoom, clock: ManualClock) -> None:
     async with open_room(retention=Retention(keys_s=DAY_S)) as room:
         now = clock.now()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.conformance.helpers import bodies, counts, events_of, one
 
-from postroom import Room
+from postroom import Room, State
 from postroom.clock import ManualClock
 from postroom.errors import IdempotencyConflict, InvalidField, QueueFull, QueueNotFound
 from postroom.kernel import commands as c
@@ -150,6 +150,11 @@ async def test_a_rule_that_cannot_act_leaves_the_message_and_a_finding(shop: Roo
     [(kind, why)] = await findings(shop)
     assert (kind, "is paused" in why) == ("rule.failed", True)
     assert await bodies(shop, "orders") == [1]
+
+
+async def test_an_unknown_action_is_told_with_those_there_are(shop: Room) -> None:
+    with pytest.raises(InvalidField, match="'explode', must be one of: route, fan_out, transform"):
+        await add_rule(shop, source_queue_id="orders", action={"type": "explode"})
 
 
 async def test_depth_of_the_target_is_kept(shop: Room) -> None:
@@ -503,3 +508,77 @@ async def test_a_review_given_up_whose_default_leads_nowhere_lets_its_message_go
     [review] = (await shop.messages(queue="default/review")).messages
     await shop.cancel(review.id, "not needed")
     assert (await one(shop, "orders")).id == sent.id
+
+
+async def test_a_delayed_message_that_is_routed_to_subscribers_ends_with_its_last_delivery(
+    shop: Room, clock: ManualClock
+) -> None:
+    await shop.create_queue("news", consumer_mode="broadcast")
+    await shop.subscribe("news", "ann")
+    await add_rule(shop, source_queue_id="orders", action=route("news"))
+    sent = await shop.publish("orders", "later", delay=10)
+    assert await shop.claim("news", subscription="ann") == []
+    clock.advance(10)
+    await shop.complete(await one(shop, "news", subscription="ann"))
+    assert (await shop.get(sent.id)).state is State.COMPLETED
+    await shop.delete_queue("news")
+
+
+async def test_a_unit_that_was_refused_leaves_nothing_for_rules_to_meet(shop: Room) -> None:
+    await add_rule(shop, source_queue_id="orders", trigger="message_failed", action=route("done"))
+    await shop.publish("orders", 1)
+    message = await one(shop, "orders")
+    held: dict[str, Any] = {"message_id": message.id, "token": message.claim_token or ""}
+    bad = c.Publish(queue="nowhere", messages=[NewMessage(body=1)])
+    # Both in one transaction.
+    refused = shop.run(c.Unit(commands=(c.Fail(reason="broken", **held), bad)))
+    released = shop.run(c.Release(**held))
+    with pytest.raises(QueueNotFound):
+        await refused
+    await released
+    assert (await shop.get(message.id)).queue == "orders"
+    assert events_of(shop, message.id) == ["published", "claimed", "released"]
+
+
+async def test_a_rule_that_was_dropped_in_a_refused_unit_still_acts(shop: Room) -> None:
+    rule_id = await add_rule(shop, source_queue_id="orders", action=route("done"))
+    key = f"{(await shop.scope('default')).id}/{rule_id}"
+    bad = c.Publish(queue="nowhere", messages=[NewMessage(body=1)])
+    refused = shop.run(c.Unit(commands=(service.Unfile(kind=rule.KIND, key=key), bad)))
+    published = shop.run(c.Publish(queue="orders", messages=[NewMessage(body=1)]))
+    with pytest.raises(QueueNotFound):
+        await refused
+    [receipt] = await published
+    assert (await shop.get(receipt.id)).queue == "done"
+
+
+async def test_a_review_that_could_not_be_escalated_ends_when_its_time_was_over(
+    shop: Room, clock: ManualClock
+) -> None:
+    spec = {**SPEC, "timeout_s": 5, "escalation": {"queue": "nowhere", "timeout_s": 500}}
+    asked = await shop.publish("review", 1, hitl_spec=spec)
+    until = (await shop.get(asked.id)).expires_at
+    clock.advance(6)
+    assert await shop.claim("review") == []
+    ended = await shop.get(asked.id)
+    assert (ended.state, ended.expires_at) == (State.EXPIRED, until)
+
+
+async def test_a_subscriber_who_answers_a_review_ends_the_broadcast(shop: Room) -> None:
+    await shop.create_queue("news", consumer_mode="broadcast")
+    await shop.subscribe("news", "ann")
+    sent = await shop.publish("news", 1, hitl_spec=SPEC)
+    [delivery] = (await shop.messages(queue="news", deliveries=True, subscription="ann")).messages
+    await shop.run(service.AnswerReview(message_id=delivery.id, answer={"decision": "approve"}))
+    assert (await shop.get(delivery.id)).state is State.COMPLETED
+    assert (await shop.get(sent.id)).state is State.COMPLETED
+
+
+async def test_a_document_that_is_no_rule_refuses_nobody(shop: Room) -> None:
+    """Anybody may keep documents of this kind, under any key."""
+    scope = (await shop.scope("default")).id
+    await shop.run(c.PutDocument(kind=rule.KIND, key=f"{scope}/mine", data={"anything": 1}))
+    await add_rule(shop, source_queue_id="orders", action=route("done"))
+    sent = await shop.publish("orders", 1)
+    await shop.complete(await one(shop, "done"))
+    assert (await shop.get(sent.id)).state is State.COMPLETED

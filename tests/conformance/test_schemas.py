@@ -4,6 +4,7 @@ import contextlib
 import urllib.request
 from typing import Any
 
+import msgspec
 import pytest
 from tests.conformance.helpers import LONE_SURROGATE, bodies, events, refused, unchanged
 
@@ -18,6 +19,7 @@ from postroom.errors import (
     ScopeNotFound,
 )
 from postroom.kernel import commands as c
+from postroom.kernel.verbs.places import QueueSchemaNotFound
 
 ORDER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -80,11 +82,47 @@ async def test_a_queue_may_be_bound_and_unbound_later(orders: Room) -> None:
         await orders.publish("orders", "anything")
 
 
-async def test_a_schema_that_is_not_there_refuses_every_body(room: Room) -> None:
-    await room.create_queue("orders", schema="order@3")
-    await room.register_schema("default", "order", ORDER)
-    async with refused(room, SchemaNotFound, "order", "3"):
-        await room.publish("orders", {"n": 1})
+@pytest.mark.parametrize("schema", ["invoice", "invoice@1", "order@3"])
+async def test_a_queue_cannot_ask_for_a_schema_that_is_not_there(orders: Room, schema: str) -> None:
+    words = (
+        f'"{schema}"',
+        "default/bills",
+        f"postroom schema add {schema.partition('@')[0]} FILE --scope default",
+    )
+    async with refused(orders, QueueSchemaNotFound, *words):
+        await orders.create_queue("bills", schema=schema)
+    await orders.create_queue("bills")
+    async with refused(orders, QueueSchemaNotFound, *words):
+        await orders.update_queue("bills", schema=schema)
+    assert (await orders.queue("bills")).settings.schema is None
+
+
+async def test_a_queue_cannot_ask_for_the_schema_of_another_scope(orders: Room) -> None:
+    await orders.create_scope("office")
+    async with refused(orders, QueueSchemaNotFound, '"office"'):
+        await orders.create_queue("office/orders", schema="order")
+
+
+async def test_a_schema_and_its_queue_can_be_made_together(room: Room) -> None:
+    async with room.unit() as unit:
+        unit.add(c.RegisterSchema(scope="default", name="order", document=ORDER))
+        unit.add(c.CreateQueue(queue="orders", settings={"schema": "order"}))
+    async with refused(room, SchemaViolation):
+        await room.publish("orders", {})
+
+
+async def test_a_queue_that_lost_its_schema_can_be_changed_and_refuses_every_body(orders: Room) -> None:
+    """As a room has it in which queues could still ask for what was not there."""
+    queue = await orders.queue("orders")
+    settings = msgspec.structs.replace(queue.settings, schema="order@3")
+    store = orders._core.store
+    tx = store.begin()
+    tx.update_queue(msgspec.structs.replace(queue, settings=settings))
+    store.commit(tx)
+    async with refused(orders, SchemaNotFound, "order", "3"):
+        await orders.publish("orders", {"n": 1})
+    changed = await orders.update_queue("orders", max_retries=2)
+    assert (changed.settings.max_retries, changed.settings.schema) == (2, "order@3")
 
 
 async def test_an_opaque_body_does_not_match_a_schema_for_objects(orders: Room) -> None:
@@ -137,11 +175,11 @@ async def test_a_reference_that_leads_nowhere_never_breaks_a_publisher(
     room: Room, document: dict[str, Any]
 ) -> None:
     """Refused when it is registered, or when a body meets it: by a named error either way."""
-    await room.create_queue("orders", schema="order")
     try:
         await room.register_schema("default", "order", document)
     except InvalidField:
         return
+    await room.create_queue("orders", schema="order")
     async with unchanged(room):
         with pytest.raises(PostroomError):
             await room.publish("orders", {"n": 1})
@@ -155,9 +193,9 @@ async def test_a_schema_never_makes_the_room_call_out(room: Room, monkeypatch: p
         raise OSError("no network in tests")
 
     monkeypatch.setattr(urllib.request, "urlopen", urlopen)
-    await room.create_queue("orders", schema="order")
     with contextlib.suppress(Exception):
         await room.register_schema("default", "order", {"$ref": "http://127.0.0.1:9/secret"})
+        await room.create_queue("orders", schema="order")
         await room.publish("orders", {"n": 1})
     assert not asked
 
@@ -177,12 +215,14 @@ async def test_one_tenants_schema_is_never_used_for_another(room: Room) -> None:
 
 
 async def test_a_schema_that_was_undone_is_forgotten(room: Room) -> None:
-    await room.create_queue("orders", schema="order")
+    make = c.CreateQueue(queue="orders", settings={"schema": "order"})
     async with refused(room, QueueNotFound), room.unit() as unit:
         unit.add(c.RegisterSchema(scope="default", name="order", document={"type": "string"}))
+        unit.add(make)
         unit.publish("orders", "text")
         unit.publish("nowhere", 1)
     await room.register_schema("default", "order", ORDER)
+    await room.run(make)
     await room.publish("orders", {"n": 1})
     async with refused(room, SchemaViolation):
         await room.publish("orders", "text")

@@ -41,8 +41,19 @@ class Gate:
         self.opened.wait(WAIT_S)
 
 
+class FakeTransaction(list[str]):
+    """The names of what was done; what is named "quiet" is nothing for the ledger."""
+
+    def __init__(self, store: "FakeStore") -> None:
+        super().__init__()
+        self._store = store
+
+    def head_seq(self) -> int:
+        return sum(name != "quiet" for names in self._store.committed for name in names)
+
+
 class FakeStore:
-    """Keeps what was committed; a transaction is a list of names."""
+    """Keeps what was committed."""
 
     def __init__(self) -> None:
         self.committed: list[list[str]] = []
@@ -53,7 +64,7 @@ class FakeStore:
     def begin(self) -> Any:
         if self.closed:
             raise StoreClosed
-        return []
+        return FakeTransaction(self)
 
     def commit(self, tx: Any) -> None:
         if "spoiler" in tx:
@@ -337,3 +348,24 @@ def test_the_weight_of_a_group_is_about_how_many_messages_it_touches() -> None:
     assert weight([batch]) == 7
     assert weight([Claim(queues=("jobs",), limit=5), Do(name="a")]) == 6
     assert weight([Unit(commands=(batch, Do(name="a")))]) >= 2
+
+
+def test_what_cannot_be_weighed_stops_no_group() -> None:
+    broken: list[Any] = [Claim(queues=("jobs",), limit=cast(Any, "5")), Unit(commands=cast(Any, None))]
+    assert weight([*broken, Do(name="a")]) == 3
+
+
+def test_readers_of_the_ledger_are_woken_only_by_what_is_in_it(store: FakeStore) -> None:
+    hub = Hub()
+    woken: list[str] = []
+    hub.follow(lambda: woken.append("ledger"))
+    hub.follow(lambda: woken.append("commit"), commits=True)
+    with opened(store, hub) as committer:
+        committer.execute(Do(name="event"))
+        assert sorted(woken) == ["commit", "ledger"]
+        woken.clear()
+        committer.execute(Do(name="quiet"))
+        assert woken == ["commit"]
+        woken.clear()
+        committer.execute(Do(name="event"))
+        assert sorted(woken) == ["commit", "ledger"]

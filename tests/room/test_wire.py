@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from postroom.errors import ClaimLost, InvalidField, PostroomError, QueueFull
+from postroom.errors import ClaimLost, InvalidField, PostroomError, QueueFull, SchemaViolation
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage, PlaceState, Receipt
 from postroom.kernel.states import State
@@ -32,12 +32,14 @@ def test_what_was_sent_arrives(value: Any) -> None:
         ClaimLost(message_id="m", state="dead"),
         InvalidField("limit", "is odd"),
         QueueFull(queue="q", depth=1, limit=1),
+        SchemaViolation(schema="order@1", problems="x", details=[{"path": "a.b", "problem": "is missing"}]),
     ],
 )
 def test_errors_arrive_as_what_they_are(error: PostroomError) -> None:
     back = wire.decode_error(wire.encode_error(error))
     assert type(back) is type(error)
     assert str(back) == str(error)
+    assert back.data == error.data
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ class Committer:
         self._gate = threading.Lock()
         self._closed = False
         self._pace_s = 0.0
+        self._head_seq = -1
         self._writer = threading.Thread(target=self._run, name="postroom-writer", daemon=True)
         self._syncer = threading.Thread(target=self._run_halves, name="postroom-sync", daemon=True)
         self._writer.start()
@@ -179,7 +180,7 @@ class Committer:
                 outcomes = self._one_by_one(half.commands)
             else:
                 outcomes = half.outcomes
-                self._committed(half.started, half.woken)
+                self._committed(half.tx, half.started, half.woken)
         finally:
             self._writing.release()
         _hand_back(half.deliver, outcomes)
@@ -237,6 +238,9 @@ class Committer:
         error = self._store.explain(error)
         if not isinstance(error, PostroomError):
             log.error("a command failed in an unforeseen way", exc_info=error)
+        if isinstance(error, StopIteration):
+            # Nobody who awaits could be told of it.
+            return RuntimeError("a command stopped in an unforeseen way")
         return error
 
     def _carry_out(self, commands: Sequence[Command]) -> tuple[Transaction, list[Outcome], Mapping[int, int]]:
@@ -256,7 +260,7 @@ class Committer:
         except BaseException:
             self._rollback(tx)
             raise
-        self._committed(started, woken)
+        self._committed(tx, started, woken)
         return outcomes
 
     def _rollback(self, tx: Transaction) -> None:
@@ -266,13 +270,17 @@ class Committer:
         except Exception:
             log.exception("a transaction could not be rolled back")
 
-    def _committed(self, started: float, woken: Mapping[int, int]) -> None:
-        """Wake who waits. It is committed: whatever goes wrong here must not look like a failure of it."""
+    def _committed(self, tx: Transaction, started: float, woken: Mapping[int, int]) -> None:
+        """Wake who waits. It is committed: whatever goes wrong here must not look like a failure of it.
+
+        Readers of the ledger sleep on when it has nothing new, as after a claim that found nothing."""
         self._pace_s += (time.perf_counter() - started - self._pace_s) * 0.2
         try:
             if woken:
                 self._hub.ring(woken)
-            self._hub.ring_tails()
+            head = tx.head_seq()
+            self._hub.ring_tails(news=head != self._head_seq)
+            self._head_seq = head
         except Exception:
             log.exception("somebody who waits could not be woken")
 
@@ -288,14 +296,18 @@ def weight(commands: Sequence[Command]) -> int:
     """About how many messages these commands touch."""
     total = 0
     for command in commands:
-        if isinstance(command, Publish):
-            total += len(command.messages)
-        elif isinstance(command, PublishLike):
-            total += len(command.bodies)
-        elif isinstance(command, Unit):
-            total += len(command.commands)
-        elif isinstance(command, Claim):
-            total += command.limit or 100
-        else:
+        try:
+            if isinstance(command, Publish):
+                total += len(command.messages)
+            elif isinstance(command, PublishLike):
+                total += len(command.bodies)
+            elif isinstance(command, Unit):
+                total += len(command.commands)
+            elif isinstance(command, Claim):
+                total += command.limit or 100
+            else:
+                total += 1
+        except TypeError:
+            # Who asked is told what is wrong with it when it is carried out; the others must not wait for it.
             total += 1
     return total

@@ -6,7 +6,8 @@ what happens most), so each is checked against the state table, counted, and rec
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -91,6 +92,18 @@ class Desk:
         # Scopes with rules (mostly none), and what happened there that rules may wait for.
         self.ruled = tx.ruled_scopes()
         self.triggered: list[Triggered] = []
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo everything since its start when its block raises, also what rules would have met."""
+        triggered, ruled = len(self.triggered), self.ruled
+        try:
+            with self.tx.savepoint():
+                yield
+        except BaseException:
+            del self.triggered[triggered:]
+            self.ruled = ruled
+            raise
 
     # places
 
@@ -352,6 +365,10 @@ class Desk:
         self.move(row, Change.DEAD_LETTERED, State.DEAD, reason=row.failure_reason[:200], kind=kind)
         self.tx.relocate([row])
         self.delivery_ended(row)
+        if row.parent_id is not None and row.subscription_id is None:
+            from postroom.kernel.reviews import timeouts
+
+            timeouts.given_up(self, row, row.failure_reason)
 
     def with_deliveries(self, row: Row) -> list[Row]:
         """A broadcast message before its open deliveries: ended first, it is not completed by their end."""

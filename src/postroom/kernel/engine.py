@@ -100,6 +100,18 @@ def _next_run(before: PublishRun | CompleteRun | None, after: Run) -> Run:
     return after
 
 
+def _completions(commands: Sequence[c.Command], start: int) -> list[c.Complete]:
+    """Those that follow one another from here; claims between them go last and do not part them."""
+    found = []
+    for place in range(start, len(commands)):
+        command = commands[place]
+        if type(command) is c.Complete:
+            found.append(command)
+        elif type(command) is not c.Claim:
+            break
+    return found
+
+
 def _meet_rules(desk: Desk) -> None:
     from postroom.kernel.rules.running import triggered
 
@@ -120,8 +132,9 @@ class Engine:
         desk = Desk(tx, self._kit)
         outcomes = [Outcome() for _ in commands]
         claiming: list[tuple[Outcome, c.Claim]] = []
+        publishing: PublishRun | None = None
         run: PublishRun | CompleteRun | None = None
-        for outcome, command in zip(outcomes, commands, strict=True):
+        for place, (outcome, command) in enumerate(zip(outcomes, commands, strict=True)):
             if type(command) is c.Claim:
                 claiming.append((outcome, command))
                 continue
@@ -129,11 +142,12 @@ class Engine:
             try:
                 if type(command) is c.PublishLike or type(command) is c.Publish:
                     if type(run) is not PublishRun:
-                        run = _next_run(run, PublishRun(desk, len(commands)))
+                        publishing = publishing or PublishRun(desk, len(commands))
+                        run = _next_run(run, publishing)
                     outcome.value = run.take(command)
                 elif type(command) is c.Complete:
                     if type(run) is not CompleteRun:
-                        run = _next_run(run, CompleteRun(desk, commands))
+                        run = _next_run(run, CompleteRun(desk, _completions(commands, place)))
                     run.add(command)
                 else:
                     run = _next_run(run, None)
@@ -173,7 +187,7 @@ class Engine:
             if isinstance(command, c.Unit | c.Claim | c.Housekeep):
                 raise InvalidField("commands", f"a unit of work cannot hold {type(command).__name__}")
         values = []
-        with desk.tx.savepoint():
+        with desk.savepoint():
             for command in unit.commands:
                 desk.actor, desk.tenant = command.actor, command.tenant
                 if isinstance(command, c.Publish | c.PublishLike):

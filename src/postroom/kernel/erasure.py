@@ -10,9 +10,12 @@ import msgspec
 
 from postroom.errors import InvalidField
 from postroom.kernel import checks, jsontext
+from postroom.kernel.reviews.spec import is_sound
 from postroom.kernel.rows import Content, Stored
 
 KIND = "erasure"
+# Which messages an erasure has found so far, so that one that is repeated reaches all of them elsewhere too.
+ERASED_IDS = "erased_ids"
 ERASED = "erased"
 PLAIN = ("source_id", "sender", "sender_id", "agent", "channel", "correlation_id")
 MOST_DEPTH = 20
@@ -112,10 +115,16 @@ def redacted(content: Content, subject: Subject) -> Content:
         content,
         body=body,
         labels=clean(content.labels),
-        hitl_spec=clean(content.hitl_spec),
+        hitl_spec=_answerable(clean(content.hitl_spec)),
         metadata=clean(content.metadata),
         **plain,
     )
+
+
+def _answerable(spec: str | None) -> str | None:
+    """A review of which more than its words is gone asks nobody any more."""
+    document = jsontext.decode_any(spec, {})
+    return None if "sections" in document and not is_sound(document) else spec
 
 
 def redacted_bytes(data: bytes | None, subject: Subject) -> bytes | None:

@@ -28,6 +28,7 @@ class Hub:
         self._lock = threading.Lock()
         self._lines: dict[int, deque[Waiter]] = {}
         self._tails: set[Callable[[], None]] = set()
+        self._commits: set[Callable[[], None]] = set()
         self._watchers: dict[int, set[Callable[[], None]]] = {}
 
     def join(self, waiter: Waiter) -> None:
@@ -98,19 +99,22 @@ class Hub:
             _call(wake)
         self.ring_tails()
 
-    def follow(self, wake: Callable[[], None]) -> None:
+    def follow(self, wake: Callable[[], None], *, commits: bool = False) -> None:
+        """Call it when the ledger has something new; with `commits`, whenever anything was committed."""
         with self._lock:
-            self._tails.add(wake)
+            (self._commits if commits else self._tails).add(wake)
 
     def unfollow(self, wake: Callable[[], None]) -> None:
         with self._lock:
             self._tails.discard(wake)
+            self._commits.discard(wake)
 
-    def ring_tails(self) -> None:
-        if self._tails:
+    def ring_tails(self, *, news: bool = True) -> None:
+        """Something was committed; `news` when it is in the ledger."""
+        if self._commits or (news and self._tails):
             with self._lock:
-                tails = list(self._tails)
-            for wake in tails:
+                woken = [*self._commits, *(self._tails if news else ())]
+            for wake in woken:
                 _call(wake)
 
 

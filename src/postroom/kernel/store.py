@@ -44,7 +44,7 @@ class Transaction(Filing, Books, Protocol):
     """Reads see this transaction's own writes."""
 
     def savepoint(self) -> AbstractContextManager[None]:
-        """Undo everything since its start when its block raises."""
+        """Undo everything since its start when its block raises. The desk has more to undo, so ask it."""
         ...
 
     def last_time(self) -> int:
@@ -239,9 +239,12 @@ class Transaction(Filing, Books, Protocol):
 
     def prune_audit(self, before: int, limit: int) -> int: ...
     def untouched_documents(
-        self, kind: str, since: int, before: int, limit: int
+        self, kind: str, after: tuple[int, str, str], before: int, limit: int
     ) -> list[tuple[str, Document]]:
-        """Documents of a kind that were last changed in this time, with their tenants, oldest first."""
+        """Documents of a kind that were last changed before, with their tenants, oldest first.
+
+        Only those after a moment, and of that moment itself after a tenant and a key.
+        """
         ...
 
     def prune_documents(self, before: int, limit: int) -> int:

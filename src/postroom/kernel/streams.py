@@ -119,31 +119,38 @@ def append(desk: Desk, command: service.AppendChunks) -> Stream:
     state = stream.state_at(desk.now)
     if state != "open":
         raise StreamEnded(stream=stream.id, state=state)
-    added = size = 0
-    highest = stream.highest
+    new: dict[int, bytes] = {}
     # All are checked before any is written.
     for number, data in command.chunks:
         checks.check_count("sequence", number, least=0, most=MOST_CHUNKS - 1)
         if len(data) > CHUNK_BYTES:
             raise InvalidField("data", f"has {len(data)} bytes, a part has at most {CHUNK_BYTES}")
-        known = desk.tx.chunks(stream.id, number - 1, 1)
-        if known and known[0].number == number and known[0].data != data:
+        known = _part(desk, stream, number, new)
+        if known is None:
+            new[number] = data
+        elif known != data:
             raise ChunkDiffers(number=number, stream=stream.id)
-        size += len(data)
+    size = sum(map(len, new.values()))
     if stream.bytes + size > STREAM_BYTES:
         raise InvalidField("data", f"would make the stream longer than {STREAM_BYTES} bytes")
-    size = 0
-    for number, data in command.chunks:
-        if desk.tx.add_chunk(stream.id, Chunk(number, data)):
-            added, size, highest = added + 1, size + len(data), max(highest, number)
+    for number, data in new.items():
+        desk.tx.add_chunk(stream.id, Chunk(number, data))
     changed = msgspec.structs.replace(
         stream,
-        chunks=stream.chunks + added,
+        chunks=stream.chunks + len(new),
         bytes=stream.bytes + size,
-        highest=highest,
+        highest=max(stream.highest, *new, -1),
         updated_at=desk.now,
     )
     return _save(desk, scope.id, changed)
+
+
+def _part(desk: Desk, stream: Stream, number: int, new: dict[int, bytes]) -> bytes | None:
+    """The part with this number, if it is there or comes with the same request."""
+    if number in new:
+        return new[number]
+    known = desk.tx.chunks(stream.id, number - 1, 1)
+    return known[0].data if known and known[0].number == number else None
 
 
 def missing(stream: Stream, numbers: set[int]) -> list[int]:

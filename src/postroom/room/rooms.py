@@ -94,7 +94,8 @@ class Room:
 
             if weight(commands) > HEAVY or not committer.try_half(commands, deliver):
                 committer.submit(Request(commands, deliver))
-        except StoreClosed as error:
+        except Exception as error:
+            # Closed, or something unforeseen: whoever waits is told, and the next batch goes on.
             self._answered(loop, batch, [Outcome(error=error) for _ in batch])
 
     def _answered(

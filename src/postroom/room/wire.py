@@ -32,7 +32,7 @@ def decode(data: bytes) -> Any:
 
 
 def encode_error(error: PostroomError) -> bytes:
-    data = {key: value if _is_plain(value) else str(value) for key, value in error.data.items()}
+    data = {key: _builtin(value) for key, value in error.data.items()}
     item = None if error.item is None else [error.item, error.item_key]
     return msgspec.msgpack.encode(
         {"error": _name(type(error)), "data": data, "text": str(error), "item": item}
@@ -50,8 +50,11 @@ def decode_error(data: bytes) -> PostroomError:
     return error
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
+def _builtin(value: Any) -> Any:
+    try:
+        return msgspec.to_builtins(value)
+    except (TypeError, RecursionError):
+        return str(value)
 
 
 def _name(kind: type) -> str:

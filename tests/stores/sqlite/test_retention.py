@@ -37,7 +37,10 @@ def test_the_page_about_retention_names_every_table(store: SqliteStore) -> None:
 @pytest.mark.parametrize(
     ("sql", "index"),
     [
-        (pruning._UNTOUCHED, "documents_of_kind (kind=? AND updated_at>? AND updated_at<?)"),
+        (
+            pruning._UNTOUCHED,
+            "documents_of_kind (kind=? AND (updated_at,tenant,key)>(?,?,?) AND updated_at<?)",
+        ),
         (pruning._GONE, "documents_gone (updated_at<?)"),
         (pruning._OLD_RECORDS, "records_of_kind (kind=? AND rowid>?)"),
         (pruning._NEWER, "records_by_kind (tenant=? AND kind=? AND key=? AND rowid>?)"),

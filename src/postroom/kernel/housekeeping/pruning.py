@@ -9,9 +9,10 @@ from collections.abc import Callable
 import msgspec
 
 from postroom.clock import micros
-from postroom.kernel import streams
+from postroom.kernel import jsontext, streams
 from postroom.kernel.access import keys
 from postroom.kernel.desk import Desk
+from postroom.kernel.erasure import ERASED_IDS
 from postroom.kernel.erasure import KIND as ERASURE
 from postroom.kernel.housekeeping.retention import DAY_S, RecordRule
 from postroom.kernel.model import Document
@@ -23,6 +24,8 @@ LEADERS_S = DAY_S
 POSITIONS_S = 365 * DAY_S
 
 Filed = tuple[str, Document]
+# When a document was written, its tenant and its key.
+Place = tuple[int, str, str]
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -156,7 +159,9 @@ def _keys(desk: Desk, bounds: Bounds) -> int:
 
 def _erasures(desk: Desk, bounds: Bounds) -> int:
     """Reports of what was erased go with the audit; the proof stays in the ledger."""
-    return _drop(desk, ERASURE, _untouched(desk, ERASURE, desk.kit.retention.audit_s, bounds))
+    seconds = desk.kit.retention.audit_s
+    kinds = (ERASURE, ERASED_IDS)
+    return sum(_drop(desk, kind, _untouched(desk, kind, seconds, bounds)) for kind in kinds)
 
 
 def _untouched(desk: Desk, kind: str, seconds: float | None, bounds: Bounds) -> list[Filed]:
@@ -164,11 +169,18 @@ def _untouched(desk: Desk, kind: str, seconds: float | None, bounds: Bounds) -> 
     if seconds is None:
         return []
     memo = f"documents:{kind}"
-    since = int(desk.tx.memo(memo) or 0)
-    found = desk.tx.untouched_documents(kind, since, _ago(desk, seconds), bounds.limit)
-    further = found[-1][1].updated_at if len(found) == bounds.limit else 0
-    if further != since:
-        desk.tx.set_memo(memo, str(further))
+    known = desk.tx.memo(memo) or "0"
+    after = msgspec.json.decode(known, type=Place | int)
+    if isinstance(after, int):
+        after = (after, "", "")
+    found = desk.tx.untouched_documents(kind, after, _ago(desk, seconds), bounds.limit)
+    further: Place | int = 0
+    if len(found) == bounds.limit:
+        tenant, last = found[-1]
+        # Many may have been written in one moment, so the moment alone does not tell how far it came.
+        further = (last.updated_at, tenant, last.key)
+    if (text := jsontext.text(further)) != known:
+        desk.tx.set_memo(memo, text)
     return found
 
 

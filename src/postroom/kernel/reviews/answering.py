@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from postroom.clock import iso
+from postroom.clock import iso, micros
 from postroom.errors import Conflict, InvalidField, QueueNotFound, WrongState
 from postroom.kernel import checks, jsontext, service
 from postroom.kernel import commands as c
@@ -13,12 +13,16 @@ from postroom.kernel.access import trust
 from postroom.kernel.desk import Desk
 from postroom.kernel.model import NewMessage, Queue
 from postroom.kernel.reviews.answers import check_answer
-from postroom.kernel.reviews.spec import HitlInvalid, decision_field
+from postroom.kernel.reviews.spec import HitlInvalid, decision_field, is_sound
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.states import Change, State
 
 RECORD = "review"
+# The type of a review that holds a message back.
+REVIEW = "hitl_request"
 TIMEOUT = "timeout"
+# How long a message is held back for its review, which is never so long.
+HOLD_S = 366 * 24 * 3600
 
 
 class ReviewAnswered(Conflict):
@@ -74,13 +78,13 @@ def answer(desk: Desk, command: service.AnswerReview) -> None:
         raise ReviewChanged(message_id=row.id)
     check_answer(spec, command.answer)
     # Where it leads may be full or closed: then it is not answered either.
-    with desk.tx.savepoint():
+    with desk.savepoint():
         decide(desk, row, content, spec, command.answer, by=command.reviewer or desk.actor)
 
 
 def spec_of(row: Row, content: Content) -> dict[str, Any]:
     spec = jsontext.decode_any(content.hitl_spec)
-    if spec is None:
+    if not is_sound(spec):
         raise HitlInvalid(problem=f"message {row.id} is no review")
     return spec
 
@@ -103,6 +107,7 @@ def decide(
     row.result = jsontext.encode_strict(values, "result")
     desk.move(row, Change.COMPLETED, State.COMPLETED, decision=decision, by=by)
     desk.tx.save([row])
+    desk.delivery_ended(row)
     _remember(desk, row, content, spec, values, by)
     step = (spec.get("on_decision") or {}).get(decision)
     waiting = held_back(desk, row, spec)
@@ -133,14 +138,15 @@ def _remember(
 def held_back(desk: Desk, row: Row, spec: dict[str, Any]) -> Row | None:
     """The message that waits for this review, if it still does.
 
-    A spec may name any message, but only a rule makes a review the child of what it holds back.
+    A spec may name any message, but only a rule makes a review the child of what it holds back, in the moment
+    from which on it is held; what is delayed otherwise was taken out of the review's hands.
     """
     if not spec.get("waiting") or spec["waiting"] != row.parent_id:
         return None
     waiting = desk.tx.row(spec["waiting"])
     if waiting is None or waiting.tenant != row.tenant or waiting.state != State.DELAYED:
         return None
-    return waiting
+    return waiting if waiting.visible_at == row.created_at + micros(HOLD_S) else None
 
 
 def go_on(desk: Desk, waiting: Row, decision: str, step: dict[str, Any] | None) -> None:

@@ -32,6 +32,14 @@ def check_answer(spec: dict[str, Any], answer: Any, *, inputs: bool = True) -> N
             raise AnswerInvalid(problem=f"{field} is {answer[field]!r}, must be {wanted}")
 
 
+def is_answer(spec: dict[str, Any], answer: Any) -> bool:
+    try:
+        check_answer(spec, answer)
+    except AnswerInvalid:
+        return False
+    return True
+
+
 def _fits(kind: str, section: dict[str, Any], value: Any) -> bool:
     if kind == "choice":
         return value in [option_id(option) for option in section["options"]]

@@ -66,6 +66,14 @@ def check_spec(spec: Any) -> None:
     _check_end(spec)
 
 
+def is_sound(spec: Any) -> bool:
+    try:
+        check_spec(spec)
+    except HitlInvalid:
+        return False
+    return True
+
+
 def _check_text(section: dict[str, Any], name: str, number: int) -> None:
     if not isinstance(section.get(name), str) or not section[name]:
         raise HitlInvalid(problem=f"sections[{number}].{name} must be a text")

@@ -9,7 +9,8 @@ from postroom.errors import PostroomError
 from postroom.kernel import jsontext
 from postroom.kernel.desk import Desk
 from postroom.kernel.reviews.answering import TIMEOUT, decide, go_on, held_back, next_queue
-from postroom.kernel.reviews.spec import decision_field
+from postroom.kernel.reviews.answers import is_answer
+from postroom.kernel.reviews.spec import decision_field, is_sound
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.states import Change, State
 
@@ -29,17 +30,16 @@ def _dealt_with(desk: Desk, row: Row) -> bool:
     if content.hitl_spec is None or row.subscription_id is not None:
         return False
     spec: dict[str, Any] = jsontext.decode(content.hitl_spec)
-    if "sections" not in spec:
+    if "sections" not in spec or not is_sound(spec):
         # Of another make: who published it knows what to do.
         return False
     if spec.get("escalation"):
         try:
-            with desk.tx.savepoint():
-                _escalate(desk, row, content, spec)
+            with desk.savepoint():
+                _escalate(desk, msgspec.structs.replace(row), content, spec)
             return True
         except PostroomError as error:
             # The queue it should go to is closed or gone: the default is better than nobody.
-            row = desk.tx.row(row.id) or row
             desk.record("review.not_escalated", data={"message_id": row.id, "problem": str(error)[:200]})
     if spec.get("default") is not None:
         _take_default(desk, row, content, spec)
@@ -53,7 +53,7 @@ def _dealt_with(desk: Desk, row: Row) -> bool:
 def _take_default(desk: Desk, row: Row, content: Content, spec: dict[str, Any]) -> None:
     """Whatever is wrong with where it leads must not stop the sweep, which is for all."""
     try:
-        with desk.tx.savepoint():
+        with desk.savepoint():
             decide(desk, row, content, spec, spec["default"], by=TIMEOUT)
     except PostroomError as error:
         row = desk.tx.row(row.id) or row
@@ -61,22 +61,25 @@ def _take_default(desk: Desk, row: Row, content: Content, spec: dict[str, Any]) 
         decide(desk, row, content, {**spec, "on_decision": None}, spec["default"], by=TIMEOUT)
 
 
-def given_up(desk: Desk, row: Row, reason: str) -> None:
-    """A review was ended by hand, so nobody will answer it: what waited for it takes the default, or ends."""
+def given_up(desk: Desk, row: Row, reason: str, answer: Any = None) -> None:
+    """A review has ended otherwise, so nobody will answer it: what waited for it takes the default, or ends.
+
+    `answer` is what a holder said who completed it like any other message; if it is one, it counts.
+    """
     content = desk.tx.content(row)
     if content.hitl_spec is None or row.subscription_id is not None:
         return
     spec: dict[str, Any] = jsontext.decode(content.hitl_spec)
-    waiting = held_back(desk, row, spec)
+    waiting = held_back(desk, row, spec) if is_sound(spec) else None
     if waiting is None:
         return
-    default = spec.get("default")
-    if default is None:
+    values = answer if is_answer(spec, answer) else spec.get("default")
+    if values is None:
         desk.bury(waiting, f"the review {row.id} was given up: {reason}", "review_cancelled")
         return
-    decision = default[decision_field(spec)]
+    decision = values[decision_field(spec)]
     try:
-        with desk.tx.savepoint():
+        with desk.savepoint():
             go_on(desk, waiting, decision, (spec.get("on_decision") or {}).get(decision))
     except PostroomError as error:
         waiting = desk.tx.row(waiting.id) or waiting

@@ -15,15 +15,16 @@ from postroom.kernel.access import trust
 from postroom.kernel.desk import Desk, earlier, is_original
 from postroom.kernel.model import NewMessage, Queue
 from postroom.kernel.ordering import TIER_RANK
+from postroom.kernel.reviews import timeouts
+from postroom.kernel.reviews.answering import HOLD_S, REVIEW
 from postroom.kernel.reviews.patterns import expanded
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.rules.moving import check_schema, move_to
 from postroom.kernel.rules.rule import Action, ActionType, Rule
-from postroom.kernel.states import WAITING, Change, State
+from postroom.kernel.states import OPEN, WAITING, Change, State
 from postroom.kernel.templates import filled
 from postroom.kernel.verbs.publish import PublishRun
 
-HOLD_S = 366 * 24 * 3600
 TOP_SCORE = 1000
 
 
@@ -129,8 +130,10 @@ class Deed:
 
     def _archive(self) -> None:
         if self._row.state in WAITING:
+            reason = f"archived by the rule {self._rule.name}"
             for each in self._desk.with_deliveries(self._row):
-                self._desk.cancel(each, f"archived by the rule {self._rule.name}")
+                self._desk.cancel(each, reason)
+            timeouts.given_up(self._desk, self._row, reason)
 
     def _labels(self, labels: dict[str, Any]) -> dict[str, Any]:
         action = self._rule.action
@@ -211,12 +214,15 @@ class Deed:
         if self._in_place:
             spec["waiting"] = row.id
         message = self._child_message()
-        message.message_type, message.hitl_spec, message.delay_until = "hitl_request", spec, None
+        message.message_type, message.hitl_spec, message.delay_until = REVIEW, spec, None
         asked = self._child(queue, message)
         if self._in_place:
             row.visible_at = desk.now + micros(HOLD_S)
             desk.move(row, Change.HELD, State.DELAYED, **self._cause, review=asked)
             desk.tx.save([row])
+            review = desk.tx.row(asked)
+            if review is not None and review.state not in OPEN:
+                timeouts.given_up(desk, review, "it has ended before anybody saw it")
 
     def _origin(self) -> int:
         return self._row.origin_queue_id or self._row.queue_id

@@ -7,7 +7,7 @@ import msgspec
 
 from postroom.errors import InvalidField
 from postroom.kernel.rules import rule
-from postroom.kernel.rules.rule import Action, Rule
+from postroom.kernel.rules.rule import Action, ActionType, Rule
 
 # The queue of a name, for the field that names it.
 Find = Callable[[str, str], int]
@@ -48,6 +48,9 @@ def action(document: Any, find: Find) -> Action:
     if not isinstance(document, dict):
         raise InvalidField("action", "must be a JSON object with a type")
     data = {name: value for name, value in document.items() if not name.startswith("target_queue")}
+    if data.get("type") not in list(ActionType):
+        known = ", ".join(ActionType)
+        raise InvalidField("action.type", f"is {data.get('type')!r}, must be one of: {known}")
     unknown = sorted(set(data) - (set(Action.__struct_fields__) - {"target", "targets"}))
     if unknown:
         raise InvalidField(f"action.{unknown[0]}", "is not a part of an action")

@@ -57,3 +57,7 @@ def move_to(desk: Desk, row: Row, target: Queue, *, cause: dict[str, Any]) -> No
     desk.tx.reroute(row)
     if target.settings.consumer_mode is ConsumerMode.BROADCAST:
         broadcast_anew(desk, row, target)
+        if row.state == State.DELAYED:
+            # The deliveries wait, if they must; the original is only the sum of them.
+            desk.move(row, Change.READY, State.PENDING)
+            desk.tx.save([row])

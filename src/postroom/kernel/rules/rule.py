@@ -1,5 +1,6 @@
 """A rule: when (trigger, queue), if (conditions or an expression), then (one action)."""
 
+import logging
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Literal
@@ -11,6 +12,8 @@ from postroom.kernel.model import Document
 from postroom.kernel.ordering import TIER_RANK
 from postroom.kernel.rules import conditions, expressions
 from postroom.kernel.rules.conditions import Condition
+
+log = logging.getLogger("postroom.rules")
 
 KIND = "rule"
 MOST_TARGETS = 20
@@ -89,8 +92,13 @@ def written(rule: Rule) -> dict[str, Any]:
 
 
 def ordered(documents: Iterable[Document]) -> list[Rule]:
-    """In the order in which they are tried."""
-    found = [read(document.data) for document in documents]
+    """In the order in which they are tried; what is no rule is left out, so that it stops nobody."""
+    found = []
+    for document in documents:
+        try:
+            found.append(read(document.data))
+        except InvalidField as error:
+            log.error("%s cannot be read as a rule: %s", document.key, error)
     return sorted(found, key=lambda rule: (rule.priority, rule.created_at, rule.id))
 
 

@@ -90,7 +90,7 @@ def _act(desk: Desk, look: Look, row: Row, content: Any, facts: dict[str, Any], 
     actor, tenant = desk.actor, desk.tenant
     desk.actor, desk.tenant = f"rule:{rule.id}", row.tenant
     try:
-        with desk.tx.savepoint():
+        with desk.savepoint():
             return Deed(desk, rule, row, content, facts).do()
     except PostroomError as error:
         _find(desk, "rule.failed", rule, row, queue, f"it could not act: {error}")
@@ -143,7 +143,7 @@ def _find(desk: Desk, kind: str, rule: Rule, row: Row, queue: Queue, why: str) -
         source_id=rule.id,
     )
     try:
-        with desk.tx.savepoint():
+        with desk.savepoint():
             run = PublishRun(desk)
             run.take(c.Publish(queue=f"{queue.scope}/{INTEGRITY}", messages=[finding], tenant=row.tenant))
             run.flush()

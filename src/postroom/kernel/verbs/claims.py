@@ -132,9 +132,12 @@ class ClaimRun:
         return taken
 
     def _expire(self, rows: list[Row]) -> None:
+        """What they were to be followed by may change with them, so it is looked at anew."""
         self.flush()
         for row in rows:
             sweep.expire(self._desk, row)
+        self._stock.clear()
+        self._dry.clear()
 
 
 def _is_over(row: Row, now: int) -> bool:

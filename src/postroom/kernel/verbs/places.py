@@ -2,7 +2,7 @@
 
 import msgspec
 
-from postroom.errors import NotEmpty, SlugTaken, SystemQueue, WrongPlaceState
+from postroom.errors import NotEmpty, SchemaNotFound, SlugTaken, SystemQueue, WrongPlaceState
 from postroom.kernel import checks
 from postroom.kernel import commands as c
 from postroom.kernel.desk import Desk
@@ -24,6 +24,12 @@ PLACE_CHANGES: dict[PlaceState, frozenset[PlaceState]] = {
     PlaceState.ARCHIVED: frozenset({PlaceState.ACTIVE}),
 }
 REORDER_STEP = 1000
+
+
+class QueueSchemaNotFound(SchemaNotFound):
+    """The queue {queue} cannot ask for the schema "{schema}", which the scope "{scope}" does not have.
+    Register it first: `postroom schema add {name} FILE --scope {scope}`, or `register_schema`.
+    """
 
 
 def create_scope(desk: Desk, command: c.CreateScope) -> Scope:
@@ -107,7 +113,18 @@ def create_queue(desk: Desk, command: c.CreateQueue) -> Queue:
         if command.exist_ok:
             return known
         raise SlugTaken(kind="queue", slug=command.queue)
+    _check_schema(desk, scope.id, f"{scope_slug}/{slug}", settings)
     return _insert_queue(desk, scope, slug, settings, system=False)
+
+
+def _check_schema(desk: Desk, scope_id: int, path: str, settings: QueueSettings) -> None:
+    """A queue that asks for a schema nobody registered would refuse every body."""
+    if settings.schema is None:
+        return
+    name, version = checks.split_schema(settings.schema)
+    if desk.tx.schema(scope_id, name, version) is None:
+        scope = desk.tx.scope_by_id(scope_id).slug
+        raise QueueSchemaNotFound(queue=path, schema=settings.schema, scope=scope, name=name, version=version)
 
 
 def _insert_queue(desk: Desk, scope: Scope, slug: str, settings: QueueSettings, *, system: bool) -> Queue:
@@ -142,6 +159,8 @@ def update_queue(desk: Desk, command: c.UpdateQueue) -> Queue:
         if queue.system:
             raise SystemQueue(queue=queue.path, verb="given another consumer mode")
         _refuse_open(desk, queue, "queue", queue.path)
+    if settings.schema != before.schema:
+        _check_schema(desk, queue.scope_id, queue.path, settings)
     queue = msgspec.structs.replace(queue, settings=settings, updated_at=desk.now)
     desk.tx.update_queue(queue)
     desk.record("queue.updated", scope=queue.scope, queue=queue.slug, data=dict(command.settings))

@@ -75,7 +75,7 @@ class Alike:
         self.queue = queue
         self.like = like
         self.row = row
-        row.correlation_id = like.correlation_id
+        row.correlation_id = like.correlation_id or None
         self.content = content
         self.told_before, self.told_after = _told_around(row, content)
         self.ids: list[str] = []

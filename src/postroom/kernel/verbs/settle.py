@@ -13,6 +13,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.backoff import backoff_s
 from postroom.kernel.desk import Desk
 from postroom.kernel.reviews import timeouts
+from postroom.kernel.reviews.answering import REVIEW
 from postroom.kernel.rows import Row
 from postroom.kernel.states import OPEN, Change, State
 
@@ -36,18 +37,21 @@ def _seen_state(row: Row) -> str:
 class CompleteRun:
     """Completions of one group: rows are fetched and saved together, as long as nothing else happens."""
 
-    def __init__(self, desk: Desk, commands: Sequence[c.Command] = ()) -> None:
+    def __init__(self, desk: Desk, commands: Sequence[c.Complete] = ()) -> None:
         self._desk = desk
-        self._ids = [command.message_id for command in commands if isinstance(command, c.Complete)]
+        self._ids = [command.message_id for command in commands]
         self._rows: dict[str, Row] | None = None
         self._done: list[Row] = []
 
     def flush(self) -> None:
         """Rows fetched so far may be out of date after whatever comes next, so they are forgotten."""
+        self._save()
+        self._rows = None
+
+    def _save(self) -> None:
         if self._done:
             self._desk.tx.save_completed(self._done)
             self._done = []
-        self._rows = None
 
     def add(self, command: c.Complete) -> None:
         """Ends the work. Saying it again with the same token is no error: a lost answer may be retried."""
@@ -62,9 +66,21 @@ class CompleteRun:
         row.result = result
         desk.complete(row)
         self._done.append(row)
-        if row.subscription_id is not None:
-            self.flush()
-            desk.delivery_ended(row)
+        if row.parent_id is not None:
+            self._tell_parent(row, row.parent_id, command)
+
+    def _tell_parent(self, row: Row, parent_id: str, command: c.Complete) -> None:
+        """A broadcast ends with its last delivery, and a message may wait for its review."""
+        if row.subscription_id is None and row.message_type != REVIEW:
+            return
+        self._save()
+        if row.subscription_id is None:
+            timeouts.given_up(self._desk, row, "it was completed without an answer", command.result)
+        else:
+            self._desk.delivery_ended(row)
+        # Of the rows that were fetched, no other can have changed.
+        if self._rows is not None:
+            self._rows.pop(parent_id, None)
 
     def _row(self, command: c.Complete) -> Row | None:
         if self._rows is None:
@@ -186,4 +202,3 @@ def cancel(desk: Desk, command: c.Cancel) -> None:
 def kill(desk: Desk, command: c.Kill) -> None:
     row = _open(desk, command.message_id, "ended as a dead letter")
     desk.bury_all(row, command.reason, "guard")
-    timeouts.given_up(desk, row, command.reason)

@@ -5,7 +5,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.desk import Desk
 from postroom.kernel.reviews.timeouts import timed_out
 from postroom.kernel.rows import Row
-from postroom.kernel.states import Change, State
+from postroom.kernel.states import WAITING, Change, State
 
 AT_CLAIM = 200
 
@@ -13,9 +13,19 @@ AT_CLAIM = 200
 def sweep(desk: Desk, *, limit: int) -> int:
     """Handle up to `limit` messages whose time has come; how many there were."""
     rows = desk.tx.due(desk.now, limit)
+    ended = False
     for row in rows:
-        _come_due(desk, row)
+        # A review that has ended may let others of these go on, or end them.
+        now = _still_due(desk, row) if ended else row
+        if now is not None:
+            _come_due(desk, now)
+            ended = ended or now.state not in WAITING
     return len(rows)
+
+
+def _still_due(desk: Desk, row: Row) -> Row | None:
+    found = desk.tx.row(row.id)
+    return found if found is not None and found.due_at is not None and found.due_at <= desk.now else None
 
 
 def _come_due(desk: Desk, row: Row) -> None:

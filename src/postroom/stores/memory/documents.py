@@ -9,6 +9,8 @@ from postroom.kernel.model import Document
 from postroom.stores.memory.journal import Journal
 
 Name = tuple[str, str, str]
+# When a document was written, its tenant and its key.
+Place = tuple[int, str, str]
 
 
 class Documents:
@@ -51,11 +53,12 @@ class Documents:
         there = sum(each.version for name, each in self._documents.items() if name[:2] == (tenant, kind))
         return there + self._forgotten.get((tenant, kind), 0)
 
-    def untouched(self, kind: str, since: int, before: int, limit: int) -> list[tuple[str, Document]]:
+    def untouched(self, kind: str, after: Place, before: int, limit: int) -> list[tuple[str, Document]]:
         found = [
             (each.updated_at, name)
             for name, each in self._documents.items()
-            if name[1] == kind and not each.gone and since <= each.updated_at < before
+            if name[1] == kind and not each.gone and each.updated_at < before
+            if (each.updated_at, name[0], name[2]) > after
         ]
         return [(name[0], _copy(self._documents[name])) for _, name in nsmallest(limit, found)]
 

@@ -284,9 +284,9 @@ class MemoryTransaction(MemoryBooks, MemoryFiling):
         return self._filing.prune_audit(before, limit)
 
     def untouched_documents(
-        self, kind: str, since: int, before: int, limit: int
+        self, kind: str, after: tuple[int, str, str], before: int, limit: int
     ) -> list[tuple[str, Document]]:
-        return self._documents.untouched(kind, since, before, limit)
+        return self._documents.untouched(kind, after, before, limit)
 
     def prune_documents(self, before: int, limit: int) -> int:
         return self._documents.prune(before, limit)

@@ -5,13 +5,17 @@ from typing import Any
 import msgspec
 
 from postroom.kernel.rows import CONTENT_FIELDS, ROW_FIELDS
+from postroom.kernel.states import TERMINAL
 from postroom.kernel.store import MessageFilter
 
 _ROW = ", ".join(f"m.{name}" for name in ROW_FIELDS)
-_LIVE = "SELECT " + _ROW + ", " + ", ".join(f"c.{name}" for name in CONTENT_FIELDS)
-_LIVE += " FROM messages m JOIN contents c ON c.seq = m.seq WHERE "
-_ARCHIVED = "SELECT " + _ROW + ", " + ", ".join(f"c.{name}" for name in CONTENT_FIELDS)
-_ARCHIVED += " FROM archive m JOIN archive c ON c.seq = m.seq WHERE "
+_WHOLE = "SELECT " + _ROW + ", " + ", ".join(f"c.{name}" for name in CONTENT_FIELDS)
+_LIVE = _WHOLE + " FROM messages m JOIN contents c ON c.seq = m.seq WHERE "
+_ARCHIVED = _WHOLE + " FROM archive m JOIN archive c ON c.seq = m.seq WHERE "
+# The other way round: of what asks a person there is little, and an index leads to it.
+_REVIEWS = (
+    _WHOLE + " FROM contents c INDEXED BY contents_reviews CROSS JOIN messages m ON m.seq = c.seq WHERE "
+)
 
 _EQUALS = {
     "message_type": "m.message_type = ?",
@@ -91,13 +95,20 @@ def typed(value: Any) -> tuple[str, Any]:
     return ("integer" if isinstance(value, int | float) else "text"), value
 
 
+def parts(wanted: MessageFilter) -> tuple[bool, ...]:
+    """Whether to look among those archived: first not, and then too, unless none of those could be wanted."""
+    ended = not wanted.states or not TERMINAL.isdisjoint(wanted.states)
+    return (False, True) if ended else (False,)
+
+
 def statement(
-    found: Clauses, after: int | None, limit: int, newest_first: bool, *, archived: bool
+    wanted: MessageFilter, found: Clauses, after: int | None, limit: int, *, archived: bool
 ) -> tuple[str, tuple[Any, ...]]:
-    parts, values = [clause for clause, _ in found], [value for _, vs in found for value in vs]
+    clauses, values = [clause for clause, _ in found], [value for _, vs in found for value in vs]
+    head, seq = (_REVIEWS, "c.seq") if wanted.reviews and not archived else (_LIVE, "m.seq")
     if after is not None:
-        parts.append("m.seq < ?" if newest_first else "m.seq > ?")
+        clauses.append(f"{seq} < ?" if wanted.newest_first else f"{seq} > ?")
         values.append(after)
-    sql = (_ARCHIVED if archived else _LIVE) + " AND ".join(parts)
-    sql += " ORDER BY m.seq DESC LIMIT ?" if newest_first else " ORDER BY m.seq LIMIT ?"
+    sql = (_ARCHIVED if archived else head) + " AND ".join(clauses)
+    sql += f" ORDER BY {seq} DESC LIMIT ?" if wanted.newest_first else f" ORDER BY {seq} LIMIT ?"
     return sql, (*values, limit)

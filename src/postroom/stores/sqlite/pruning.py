@@ -33,7 +33,8 @@ WHERE EXISTS (SELECT 1 FROM messages m WHERE m.id = told.id)
 """
 _UNTOUCHED = """
 SELECT tenant, kind, key, version, data, created_at, updated_at, gone FROM documents
-WHERE kind = ? AND NOT gone AND updated_at >= ? AND updated_at < ? ORDER BY updated_at LIMIT ?
+WHERE kind = ? AND NOT gone AND (updated_at, tenant, key) > (?, ?, ?) AND updated_at < ?
+ORDER BY updated_at, tenant, key LIMIT ?
 """
 _GONE = "SELECT tenant, kind, key, version FROM documents WHERE gone AND updated_at < ? LIMIT ?"
 # The first so many only: entries come in the order of time, so when these are young, all are.
@@ -170,9 +171,9 @@ class SqlitePruning:
         return self._db.changes()
 
     def untouched_documents(
-        self, kind: str, since: int, before: int, limit: int
+        self, kind: str, after: tuple[int, str, str], before: int, limit: int
     ) -> list[tuple[str, Document]]:
-        rows = self._db.execute(_UNTOUCHED, (kind, since, before, limit))
+        rows = self._db.execute(_UNTOUCHED, (kind, *after, before, limit))
         return [(tenant, to_document(rest)) for tenant, *rest in rows]
 
     def prune_documents(self, before: int, limit: int) -> int:

@@ -51,8 +51,8 @@ class SqliteReader(SqliteAccountReader, SqliteFilingReader):
         if clauses is None:
             return []
         found = []
-        for archived in (False, True):
-            sql, bindings = pages.statement(clauses, after, limit, wanted.newest_first, archived=archived)
+        for archived in pages.parts(wanted):
+            sql, bindings = pages.statement(wanted, clauses, after, limit, archived=archived)
             for row in self._db.execute(sql, bindings):
                 message = stored(row)
                 message.archived = archived

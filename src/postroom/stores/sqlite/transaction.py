@@ -66,9 +66,11 @@ class SqliteTransaction(SqliteBooks, SqliteFiling, SqlitePruning):
         self._events: list[Draft] = []
         self._deltas: dict[tuple[int, int, str], int] = {}
         self._message_seq = cache.message_seq
+        self._lost: BaseException | None = None
 
     def finish(self) -> Head:
         """Write what was gathered; the caller commits and then calls `settle`."""
+        self._refuse_when_lost()
         before = self._cache.head
         chaining = Chaining(before)
         if len(self._events) == 1:
@@ -92,13 +94,22 @@ class SqliteTransaction(SqliteBooks, SqliteFiling, SqlitePruning):
         for key, n in self._deltas.items():
             cache.counts[key] = cache.counts.get(key, 0) + n
 
+    def _refuse_when_lost(self) -> None:
+        """SQLite itself undoes a transaction when there is no room: what came after would stand alone."""
+        if self._lost is not None:
+            raise self._lost
+
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
+        self._refuse_when_lost()
         events, deltas, message_seq = len(self._events), dict(self._deltas), self._message_seq
         self._db.execute("SAVEPOINT step")
         try:
             yield
-        except BaseException:
+        except BaseException as error:
+            if not self._db.in_transaction:
+                self._lost = error
+                raise
             self._db.execute("ROLLBACK TO step; RELEASE step")
             del self._events[events:]
             self._deltas, self._message_seq = deltas, message_seq
