@@ -130,11 +130,13 @@ async def opened(
     puppets: Mapping[str, Provider] | None = None,
     pace: float = 0.01,
     start: bool = True,
+    office_clock: Clock | None = None,
     **changes: Any,
 ) -> AsyncIterator[Staffed]:
-    """An office in a room that is open already."""
+    """An office in a room that is open already. By its own clock it knows what day it is."""
     registry = Cast(ProviderSettings(script=Script(rules=rules, pace=pace)), puppets or {})
-    office = Office(room, parse(document(tmp_path, changes)), registry, folder=tmp_path / "home")
+    settings, folder = parse(document(tmp_path, changes)), tmp_path / "home"
+    office = Office(room, settings, registry, folder=folder, clock=office_clock)
     await office.furnish()
     if start:
         office.start()

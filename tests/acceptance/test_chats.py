@@ -132,3 +132,17 @@ async def test_a_failure_stands_in_the_file_and_history_can_be_turned_off(tmp_pa
         await desk.quiet()
         await asyncio.sleep(0.4)
     assert not (tmp_path / "off" / "home" / "chats").exists()
+
+
+async def test_a_folder_that_cannot_be_written_keeps_no_other_from_its_file(tmp_path: Path) -> None:
+    blocked = tmp_path / "home" / "chats" / "lead"
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("a file where a folder should be")
+    async with staffed(tmp_path, Rule(reply="ok"), teams={}) as desk:
+        await desk.write("@lead one")
+        await desk.write("@coder two")
+        await desk.write("@lead three")
+        await desk.quiet()
+        await until(lambda: list((tmp_path / "home" / "chats").glob("coder/*.md")), within=20)
+        blocked.unlink()
+        await until(lambda: len(list((tmp_path / "home" / "chats").glob("lead/*.md"))) == 2, within=20)

@@ -155,6 +155,19 @@ async def test_a_replayed_branch_answers_for_itself_after_the_combined_answer(tm
         assert (late.agent, text(late)) == ("coder", "Fixed.\n\n- [coder]")
 
 
+async def test_a_replayed_branch_that_fails_again_is_told_again(tmp_path: Path) -> None:
+    rules = [*FAN_OUT[:2], Rule(agent="coder", fail=ErrorKind.AUTH), FAN_OUT[3]]
+    async with staffed(tmp_path, *rules, teams=COMBINED) as desk:
+        await desk.write("@dev the login is broken")
+        await desk.replies(1)
+        [dead] = [m for m in await desk.quiet() if m.state is State.DEAD]
+        for count in (2, 3):
+            await desk.room.replay(dead.id)
+            *_, late = await desk.replies(count, within=20)
+            assert late.message_type == "office.failure"
+            assert f"postroom dead replay {dead.id}" in text(late)
+
+
 async def test_an_answer_that_is_owed_survives_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,8 +13,9 @@ from postroom.kernel import commands as c
 from postroom.office import lanes
 from postroom.office.lanes import Lane
 from postroom.providers.protocol import Finished, TurnRequest
+from postroom.providers.script_rules import Rule
 from postroom.room import rooms
-from tests.acceptance.office import AGENTS, Gate, Puppet, Staffed, opened, staffed, text, until
+from tests.acceptance.office import AGENTS, Gate, Puppet, Staffed, opened, signed, staffed, text, until
 
 CODER: dict[str, Any] = {"agents": {"coder": {"provider": "puppet"}}, "teams": {}}
 
@@ -324,3 +325,46 @@ async def test_three_agents_finish_together_and_one_works_in_sequence(tmp_path: 
         await desk.replies(5)
         one, other = [turn.data for turn in await desk.room.records("turn")][3:]
         assert one["ended_at"] <= other["started_at"]
+
+
+async def test_a_teammate_who_takes_no_mail_does_not_cost_the_answer(tmp_path: Path) -> None:
+    """What the turn has cost is spent: its answer goes out, and says whom it did not reach."""
+    asking = "I asked around. [@coder: please fix it] [@reviewer: please read it] [#dev: it is under way]"
+    rules = [Rule(agent="lead", reply=asking), Rule(agent="reviewer", reply="Read.")]
+    async with staffed(tmp_path, *rules) as desk:
+        for queue in ("inbox/coder", "room/dev"):
+            await desk.room.set_queue_state(f"office/{queue}", "draining")
+        await desk.write("@lead go")
+        replies = signed(await desk.replies(2))
+        assert replies["lead"].startswith("I asked around.")
+        assert "@coder was not reached" in replies["lead"]
+        assert "#dev was not reached" in replies["lead"]
+        assert replies["lead"].endswith("\n\n- [lead]")
+        assert replies["reviewer"].startswith("Read.")
+        turns = [record.data["agent"] for record in await desk.room.records("turn")]
+        assert sorted(turns) == ["lead", "reviewer"]
+
+
+async def test_what_goes_beyond_the_mentions_of_one_answer_is_told(tmp_path: Path) -> None:
+    asking = "All hands. [@coder: one] [@reviewer: two] [#dev: three] [#dev: four]"
+    rules = [Rule(agent="lead", reply=asking), Rule(reply="ok")]
+    async with staffed(tmp_path, *rules, guards={"mentions_per_answer": 1}) as desk:
+        await desk.write("@lead go")
+        mail = await desk.quiet()
+        [lead] = [text(m) for m in await desk.replies(2) if m.agent == "lead"]
+        assert "2 more messages to teammates were not sent: 1 of a kind" in lead
+        assert {m.agent for m in mail if m.message_type == "office.note"} == {"coder"}
+        posts = [m for m in mail if m.message_type == "office.post" and m.subscription is None]
+        assert [m.body["post"] for m in posts] == ["three"]
+
+
+async def test_a_person_with_an_endless_name_is_answered_all_the_same(tmp_path: Path) -> None:
+    puppet = Puppet(lambda request: "ok")
+    options: dict[str, Any] = {"agents": {"coder": {"provider": "puppet"}}, "teams": {}}
+    async with staffed(tmp_path, puppets={"puppet": puppet}, sessions={"scope": "thread"}, **options) as desk:
+        for thread in ("a", "b", "a"):
+            await desk.write("@coder hi", sender_id="x" * 500, metadata={"thread": thread * 1000})
+            await desk.quiet()
+        replies = await desk.replies(3)
+        assert [m.message_type for m in replies] == ["office.reply"] * 3
+    assert [request.session_id for request in puppet.asked] == [None, None, "puppet-1"]

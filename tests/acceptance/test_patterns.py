@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from postroom import State
 from postroom.providers.protocol import ErrorKind, TurnRequest
 from postroom.providers.script_rules import Rule
@@ -262,3 +264,18 @@ async def test_mates_talk_to_each_other_without_their_lead(tmp_path: Path) -> No
         await desk.write("@coder fix it")
         assert [m.agent for m in await desk.replies(3)] == ["coder", "reviewer", "coder"]
         assert not [m for m in await desk.quiet() if m.queue == "inbox/lead"]
+
+
+@pytest.mark.parametrize(("queue", "office"), [(1, 5), (9, 1)])
+async def test_a_person_is_told_once_whoever_sets_the_number_of_attempts(
+    tmp_path: Path, queue: int, office: int
+) -> None:
+    """The limit of the inbox may be changed while the office is at work."""
+    rules = [Rule(agent="coder", fail=ErrorKind.CRASHED)]
+    async with staffed(tmp_path, *rules, guards={"attempts": office}) as desk:
+        await desk.room.update_queue("office/inbox/coder", max_retries=queue)
+        await desk.write("@coder try")
+        [mail] = [m for m in await desk.quiet() if m.agent == "coder" and m.message_type == "office.mail"]
+        assert (mail.state, mail.attempts) == (State.DEAD, 1)
+        [told] = await desk.replies(1)
+        assert told.message_type == "office.failure"

@@ -1,6 +1,9 @@
 """What a person gets of an answer: its text, its files, and a plain word about what was left out."""
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -138,3 +141,28 @@ async def test_the_message_keeps_its_answer(tmp_path: Path) -> None:
         await desk.replies(1)
         message = await desk.room.get(sent.receipts[0].id)
         assert (message.result["agent"], message.result["answer"]) == ("coder", "It is done.\n\n- [coder]")
+
+
+async def test_a_file_that_grows_while_it_is_copied_does_not_cost_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def growing(source: Any, target: Any) -> None:
+        log = tmp_path / "work" / "coder" / "run.log"
+        with log.open("ab") as file:
+            file.write(b"x" * 2000)
+        shutil.copyfileobj(source, target)
+
+    monkeypatch.setattr("postroom.office.replies.shutil", SimpleNamespace(copyfileobj=growing))
+    rules = [Rule(agent="coder", reply="Here. [send_file: run.log]")]
+    async with staffed(tmp_path, *rules, limits={"file_bytes": 1000}) as desk:
+        (desk.workspace("coder") / "run.log").write_bytes(b"x" * 500)
+        await desk.write("@coder the log")
+        [reply] = await desk.replies(1, within=20)
+        assert reply.message_type == "office.reply"
+        assert text(reply).startswith("Here.")
+        assert "run.log" in text(reply)
+        assert "was not sent" in text(reply)
+        assert reply.files == []
+        assert len(await desk.room.records("turn")) == 1
+        [mail] = [m for m in await desk.quiet() if m.queue == "inbox/coder"]
+        assert mail.attempts == 1, "the turn was paid for, and is not taken again"

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from postroom.providers.protocol import Cause, ErrorKind, Failed, Finished, SessionTotal, TurnRequest, Usage
-from tests.acceptance.office import Puppet, staffed, text
+from tests.acceptance.office import Gate, Puppet, staffed, text
 
 AGENTS = {"coder": {"provider": "puppet"}}
 
@@ -130,6 +130,22 @@ async def test_a_reset_begins_anew_for_every_person(tmp_path: Path) -> None:
             await desk.write("@coder again", sender_id=person)
         await desk.quiet()
     assert [request.session_id for request in puppet.asked] == [None] * 4
+
+
+async def test_a_reset_while_the_agent_is_at_work_is_not_undone_by_the_end_of_its_turn(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    async with staffed(tmp_path, puppets={"puppet": gate.puppet}, agents=AGENTS, teams={}) as desk:
+        await desk.write("@coder hello")
+        await gate.begun()
+        await desk.office.reset("coder")
+        gate.open.set()
+        await desk.quiet()
+        for _ in range(2):
+            await desk.write("@coder again")
+            await desk.quiet()
+    assert [request.session_id for request in gate.puppet.asked] == [None, None, "puppet-2"]
 
 
 async def test_the_session_of_one_provider_outlives_a_turn_of_its_fallback(tmp_path: Path) -> None:

@@ -84,6 +84,17 @@ def test_all_that_rides_along_is_read_but_for_the_oldest_posts(waiting: list[Mes
         assert len(parts) == len(read) + bool(unread)
 
 
+def test_threads_of_one_person_are_answered_apart() -> None:
+    """What is written in one thread must not be answered in another, nor only there."""
+    threads = ("a", "b", "a", None)
+    waiting = [
+        message(number, metadata={"thread": thread} if thread else {})
+        for number, thread in enumerate(threads)
+    ]
+    served = [[each.id for each in batch.messages] for batch in group(waiting)]
+    assert served == [["m0", "m2"], ["m1"], ["m3"]]
+
+
 def test_long_mail_is_served_in_portions() -> None:
     waiting = [message(number, body={"text": "x" * 90_000}) for number in range(5)]
     assert [len(batch.messages) for batch in group(waiting)] == [2, 2, 1]

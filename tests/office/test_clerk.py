@@ -83,3 +83,36 @@ async def test_of_two_clerks_one_works_and_the_other_takes_over(tmp_path: Path) 
         assert (await room.head()).seq in watchers[1 - working].seen
         clerks[1 - working].stop()
         await running[1 - working]
+
+
+class Clumsy(Watcher):
+    """Cannot write down what it has seen, as on a disk that is full."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = True
+
+    async def flush(self) -> None:
+        if self.full:
+            raise OSError(28, "No space left on device")
+        await super().flush()
+
+
+async def test_a_keeper_that_cannot_write_holds_up_nobody_and_misses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.office.clerk.PAUSE_S", 0.01)
+    monkeypatch.setattr("postroom.office.clerk.EVENTS_TOGETHER", 3)
+    async with postroom.open(str(tmp_path / "room.db")) as room, opened(room, tmp_path, start=False):
+        clumsy, watcher = Clumsy(), Watcher()
+        clerk = Clerk(room, Gatherer(room, ReplyRules()), [watcher], [clumsy])
+        running = asyncio.create_task(clerk.run())
+        last = (await room.head()).seq
+        await until(lambda: last in watcher.seen, within=20)
+        assert await position(room) == 0, "what is not written down would be lost by a restart"
+        clumsy.full = False
+        await until(lambda: seen_all(room))
+        clerk.stop()
+        await running
+        assert clumsy.flushed >= last
+        assert watcher.seen[:last] == list(range(1, last + 1)), "nothing was seen again meanwhile"

@@ -16,7 +16,6 @@ from postroom.office.files import (
     Folders,
     Why,
     check_outgoing,
-    inbound_name,
     open_outgoing,
     receiving,
     safe_name,
@@ -45,6 +44,14 @@ def why(path: object, folders: Folders, **options: int) -> Why:
         check_outgoing(str(path), folders, **options)
     assert str(refusal.value).endswith(".")
     return refusal.value.why
+
+
+def test_a_second_name_of_a_file_that_lies_elsewhere_is_refused(house: Path, folders: Folders) -> None:
+    """A hard link has no target to look at: it is the other file."""
+    os.link(house / "home/token", house / "ws/coder/notes.txt")
+    assert why("notes.txt", folders) is Why.LINKED
+    (house / "ws/coder/copy.txt").write_bytes((house / "ws/coder/notes.txt").read_bytes())
+    assert check_outgoing("copy.txt", folders).name == "copy.txt"
 
 
 def test_files_of_the_workspace_and_of_the_room_may_leave(house: Path, folders: Folders) -> None:
@@ -205,21 +212,50 @@ def test_an_inbound_name_is_one_plain_name(name: str, safe: str) -> None:
     assert safe_name(name) == safe
 
 
-def test_inbound_names_carry_channel_and_message() -> None:
-    assert inbound_name("telegram", "telegram_17_x", "../cv.pdf") == "telegram_telegram_17_x_cv.pdf"
-    assert inbound_name("api", "../../m", "..") == "api_.._.._m_file.bin"
-
-
 @settings(deadline=None, max_examples=300)
-@given(st.text(max_size=40), st.text(max_size=300))
-def test_no_name_leaves_its_folder_or_its_tag(message_id: str, name: str) -> None:
-    made = inbound_name("discord", message_id, name)
-    assert made.startswith("discord_")
+@given(st.text(max_size=300))
+def test_no_name_leaves_its_folder_or_its_tag(name: str) -> None:
+    made = safe_name(name)
     assert 0 < len(made.encode()) <= NAME_BYTES
+    assert made not in (".", "..")
     assert "/" not in made
     assert "\0" not in made
     source = f"[file: /f/{made}]"
     assert parse(source) == [Attachment(source, f"/f/{made}")]
+
+
+def test_a_file_that_was_received_is_on_the_disk_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reply that names it is durable; so must it be, after a power cut too."""
+    synced: list[str] = []
+    monkeypatch.setattr(
+        files.os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+    )
+    with receiving(tmp_path / "sent" / "turn", "a.txt") as file:
+        file.write(b"one")
+    assert synced == [str(file.path), str(tmp_path / "sent" / "turn"), str(tmp_path / "sent"), str(tmp_path)]
+    synced.clear()
+    with receiving(tmp_path / "sent" / "turn", "b.txt") as file:
+        file.write(b"two")
+    assert synced == [str(file.path), str(tmp_path / "sent" / "turn")]
+
+
+def test_a_folder_that_is_tidied_away_at_that_moment_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, empty = os.open, [tmp_path / "files"]
+
+    def tidied(path: Path, *options: int) -> int:
+        if empty and path.parent == empty[0]:
+            empty.pop().rmdir()
+        return opened(path, *options)
+
+    monkeypatch.setattr(files.os, "open", tidied)
+    with receiving(tmp_path / "files", "a.txt") as file:
+        file.write(b"one")
+    assert (tmp_path / "files" / "a.txt").read_bytes() == b"one"
+    assert empty == []
 
 
 def test_a_file_is_never_overwritten(tmp_path: Path) -> None:

@@ -373,3 +373,14 @@ def test_an_answer_of_a_megabyte_of_tags_is_passed_on_in_linear_time() -> None:
     passed = pass_on("[@coder: x] [@ghost: y] " * 40_000, "lead", OFFICE)
     assert (len(passed.handoffs), len(passed.skipped)) == (1, 79_999)
     assert len(route("".join(f"[@coder: {n}]" for n in range(60_000)), OFFICE).letters) == 1
+
+
+@pytest.mark.parametrize("written", ["Zo\u00eb", "Zoe\u0308", "ZOE\u0308", "\uff3a\uff4f\u00eb"])
+@pytest.mark.parametrize("known", ["Zo\u00eb", "Zoe\u0308"])
+def test_a_name_is_the_same_however_its_letters_are_put_together(known: str, written: str) -> None:
+    """Phones and computers write an \u00eb as one sign or as two."""
+    directory = Directory([Agent("a", "Ann"), Agent("z", known)], [Team("t", "T", "a", ("a", "z"))])
+    [letter] = route(f"@{written} hello", directory).letters
+    assert (letter.agent, letter.text) == ("z", "hello")
+    [handoff] = pass_on(f"[@{written}: look]", "a", directory).handoffs
+    assert handoff.agent == "z"

@@ -4,8 +4,10 @@ import threading
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
+from postroom.kernel.limits import Limits
 from postroom.office import turns
 from postroom.office.turns import Turn, take_turn
 from postroom.providers.costs import Cost
@@ -49,6 +51,22 @@ async def test_every_event_is_told_and_what_matters_is_kept() -> None:
     assert (turn.sessions, turn.provider) == ({"one": "s1", "two": "s2"}, "two")
     assert turn.totals == {"two": SessionTotal(input_tokens=9)}
     assert (turn.cost_usd, turn.verdict) == (Decimal("0.5"), Finished(text="Done."))
+
+
+async def test_a_turn_of_very_many_steps_can_be_kept() -> None:
+    """Some providers tell what each step has used. A record has a limit, and a turn that cannot be kept would
+    be taken, and paid for, again."""
+    steps = [
+        Usage(provider="one", model=f"m{n % 2}", vendor="v", input_tokens=3, output_tokens=n, cost_usd=0.5)
+        for n in range(3000)
+    ]
+    steps.append(Usage(provider="one", model="m0", vendor="v", cache_read_tokens=7))
+    turn, _ = await taken(SessionStarted(session_id="s", provider="one"), *steps, Finished(text="Done."))
+    record = turn.record("coder")
+    assert len(msgspec.json.encode(record)) < Limits().record_bytes
+    kept = [(u["model"], u["input_tokens"], u["cache_read_tokens"], u["cost_usd"]) for u in record["usage"]]
+    assert kept == [("m0", 4500, 0, 750.0), ("m1", 4500, 0, 750.0), ("m0", 0, 7, None)]
+    assert sum(u["output_tokens"] for u in record["usage"]) == sum(range(3000))
 
 
 async def test_a_stream_without_a_verdict_has_crashed() -> None:

@@ -8,6 +8,7 @@ import pytest
 from postroom.clock import SECOND, ManualClock
 from postroom.providers import Cause, ErrorKind, Permissions, Progress, TextChunk, ToolUse, TurnLimits, Usage
 from postroom.providers.claude import Claude
+from postroom.providers.protocol import SessionStarted
 from tests.providers.conftest import Office, tell
 
 K, C = ErrorKind, Cause
@@ -79,6 +80,17 @@ async def test_a_run_that_yields_only_a_result_is_an_answer(claude: Claude, offi
     told = await tell(claude, office.request(fake="only-result"))
     assert told.answer == "final text"
     assert told.of(TextChunk) == []
+
+
+async def test_a_session_is_gone_on_with_also_when_only_its_result_was_seen(
+    claude: Claude, office: Office
+) -> None:
+    """Or the next turn would begin anew, and nobody would know why the agent has forgotten everything."""
+    first = await tell(claude, office.request(fake="only-result"))
+    [session] = first.of(SessionStarted)
+    again = await tell(claude, office.request(fake="only-result", session_id=session.session_id))
+    assert again.of(SessionStarted) == [session]
+    assert again.answer == "final text"
 
 
 async def test_retries_are_told_and_then_the_answer(claude: Claude, office: Office) -> None:

@@ -208,6 +208,16 @@ async def test_a_huge_line_is_skipped_and_the_turn_goes_on(provider: Provider, o
     assert "too long" in told.of(Progress)[-1].text
 
 
+async def test_an_answer_in_a_line_that_is_too_long_is_not_asked_for_again_and_again(
+    provider: Provider, office: Office
+) -> None:
+    """The program has done its work and ended well; what it did would only be paid for once more."""
+    limits = TurnLimits(wall_clock=200, idle=100, grace=60, term=0.2, line_bytes=20)
+    failed = (await tell(provider, office.request(limits=limits))).failed
+    assert (failed.kind, failed.cause) == (ErrorKind.INVALID, Cause.OUTPUT_LIMIT)
+    assert not failed.kind.may_pass
+
+
 async def test_a_flood_of_output_is_stopped(provider: Provider, office: Office) -> None:
     limits = TurnLimits(wall_clock=200, idle=100, term=0.2, output_bytes=1_000_000)
     failed = (await tell(provider, office.request(fake="flood", limits=limits))).failed

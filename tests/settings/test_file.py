@@ -201,6 +201,42 @@ def test_a_file_that_is_just_being_written_is_not_taken_for_damaged(
     assert path.read_text() == whole
 
 
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_file_that_others_are_just_writing_anew_is_not_taken_for_empty(
+    file: SettingsFile, path: Path, monkeypatch: pytest.MonkeyPatch, gone: bool
+) -> None:
+    """They empty it and fill it, or move it away first. A change at that moment must not lose the rest."""
+    document = {"agents": {"coder": {"name": "Code Bot"}}}
+    write(path, document)
+    if gone:
+        file.load()
+
+    def filled(_: float) -> None:
+        write(path, document)
+
+    monkeypatch.setattr(settings_file.time, "sleep", filled)
+    for use in (file.load, lambda: file.merge({"default_agent": "coder"})):
+        if gone:
+            path.unlink()
+        else:
+            path.write_bytes(b"")
+        assert "coder" in use().agents
+    assert json.loads(path.read_text()) == {**document, "default_agent": "coder"}
+
+
+def test_a_change_is_seen_also_when_the_clock_of_the_disk_has_not_moved(
+    file: SettingsFile, path: Path
+) -> None:
+    """Disks count time in steps; two writes in one step, of the same length, look the same."""
+    write(path, {"default_agent": "a"})
+    before = path.stat()
+    assert file.load().default_agent == "a"
+    with path.open("r+b") as opened:
+        opened.write(path.read_bytes().replace(b'"a"', b'"b"'))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.load().default_agent == "b"
+
+
 def test_a_damaged_file_that_cannot_be_repaired_on_disk_is_still_read(
     file: SettingsFile, path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

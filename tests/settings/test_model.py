@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.errors import InvalidField
+from postroom.kernel.checks import YEAR_S
+from postroom.kernel.limits import Limits
 from postroom.settings import (
     InvalidSettings,
     Settings,
@@ -186,6 +188,7 @@ def test_our_own_fields_are_read() -> None:
         ({"schedules": {"zone": "../../etc"}}, "schedules.zone", "like Europe/Berlin"),
         ({"guards": {"hops": 0}}, "guards.hops", "must be 1 or more"),
         ({"guards": {"turn_timeout_s": 0}}, "guards.turn_timeout_s", "must be more than 0"),
+        ({"budgets": {"daily_usd": 1e308}}, "budgets.daily_usd", "must be 1000000000 or less"),
         ({"budgets": {"daily_usd": float("inf")}}, "budgets.daily_usd", "not infinite"),
         (
             {"channels": {"telegram": {"bot_token": ["sk-secret"]}}},
@@ -307,6 +310,32 @@ def test_the_environment_is_heard_before_the_file() -> None:
             with_environment(parse({}), {"POSTROOM_API_PORT": port})
 
 
+def test_a_heartbeat_is_never_hasty_and_the_owner_is_told() -> None:
+    loaded = parse(
+        {
+            "monitoring": {"heartbeat_interval": 2},
+            "agents": {
+                "usual": {},
+                "own": {"heartbeat": {"interval": 9.5}},
+                "slow": {"heartbeat": {"interval": 10}},
+                "never": {"heartbeat": {"interval": 0}},
+                "off": {"heartbeat": {"enabled": False, "interval": 60}},
+            },
+        }
+    )
+    assert {agent: loaded.heartbeat_s(agent) for agent in loaded.agents} == {
+        "usual": 10,
+        "own": 10,
+        "slow": 10,
+        "never": 0,
+        "off": 0,
+    }
+    assert concerns(loaded) == [
+        "monitoring.heartbeat_interval: 2 s is too short; every 10 s is used.",
+        "agents.own.heartbeat.interval: 9.5 s is too short; every 10 s is used.",
+    ]
+
+
 def test_the_home_of_the_room_can_be_named() -> None:
     assert home_folder({"POSTROOM_HOME": "/srv/room"}) == Path("/srv/room")
     assert home_folder({}) == Path.home() / ".postroom"
@@ -320,3 +349,36 @@ def test_every_field_is_in_the_reference() -> None:
 
     schema = Settings.model_json_schema()
     assert {name for name in names(schema, schema["$defs"]) if f"`{name}`" not in text} == set()
+
+
+def test_the_longest_answer_of_claude_code_fits_into_the_output_of_a_turn() -> None:
+    """It is written in pieces of a few letters, each in a line of its own, and the tools' results besides."""
+    piece = (
+        '{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta",'
+        '"text":"word"}},"session_id":"cb7c5622-0000-4000-8000-000000000000","parent_tool_use_id":null,'
+        '"uuid":"fa08c5d2-0000-4000-8000-000000000000"}'
+    )
+    most_tokens = 64_000
+    assert parse({}).guards.output_bytes > 2 * most_tokens * len(piece)
+
+
+@pytest.mark.parametrize(
+    ("field", "most"),
+    [
+        ("guards.attempts", 100),
+        ("guards.hops", Limits().hops - 1),
+        ("limits.files_per_message", 50),
+        ("limits.lease_s", Limits().lease_s),
+        ("replies.combined_timeout_s", YEAR_S),
+    ],
+)
+def test_what_the_room_would_not_take_is_refused_when_it_is_written(field: str, most: float) -> None:
+    """Or it would only come out when an answer cannot be kept."""
+    part, name = field.split(".")
+    assert getattr(getattr(parse({part: {name: most}}), part), name) == most
+    with pytest.raises(InvalidSettings, match=rf"{field}.*{most:.15g}"):
+        parse({part: {name: most + 1}})
+
+
+def test_an_answer_with_all_its_files_and_its_long_text_is_one_message() -> None:
+    assert Limits().files >= 50 + 1

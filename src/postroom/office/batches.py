@@ -1,7 +1,7 @@
 """Which of the waiting messages are answered together, so that every person gets an answer.
 
 Of each person's conversation the first message is the one to answer, and what else came for that person rides
-along as context. What failed in company is tried alone.
+along as context; threads of a person are apart. What failed in company is tried alone.
 """
 
 from collections.abc import Sequence
@@ -63,6 +63,11 @@ def team_of(message: Message) -> str | None:
     return body.get("team") if isinstance(body, dict) else None
 
 
+def thread_of(message: Message) -> str:
+    """The thread of its chat, as the channel names it; empty where there is none."""
+    return str(message.metadata.get("thread") or "")
+
+
 def is_combined(message: Message) -> bool:
     """Whether the answer waits for the others of its conversation, to go out as one."""
     return isinstance(message.body, dict) and message.body.get("replies") == "combined"
@@ -72,10 +77,10 @@ def group(messages: Sequence[Message]) -> list[Batch]:
     """In the order in which the first of each came."""
     alone = [message for message in messages if message.attempts > 1]
     posts = [message for message in messages if message.attempts == 1 and message.subscription is not None]
-    people: dict[tuple[str | None, str | None], list[Message]] = {}
+    people: dict[tuple[str | None, str | None, str], list[Message]] = {}
     for message in messages:
         if message.attempts == 1 and message.subscription is None:
-            person = (message.channel, message.sender_id or message.sender)
+            person = (message.channel, message.sender_id or message.sender, thread_of(message))
             people.setdefault(person, []).append(message)
     batches = [Batch(message) for message in alone]
     for mail in people.values():

@@ -53,14 +53,24 @@ class Chats:
             self._changed[event.correlation_id] = None
 
     async def flush(self) -> None:
-        while self._changed:
-            # Taken out first: what changes while it is written must be written again.
-            talk, _ = self._changed.popitem()
-            try:
-                await self.write(talk)
-            except BaseException:
-                self._changed[talk] = None
-                raise
+        """One that cannot be written is kept for the next time, and holds up no other."""
+        failed: dict[str, None] = {}
+        problem: Exception | None = None
+        try:
+            while self._changed:
+                # Taken out first: what changes while it is written must be written again.
+                talk, _ = self._changed.popitem()
+                failed[talk] = None
+                try:
+                    await self.write(talk)
+                except OSError as error:
+                    problem = error
+                else:
+                    del failed[talk]
+        finally:
+            self._changed |= failed
+        if problem is not None:
+            raise problem
 
     async def write(self, talk: str) -> Path | None:
         messages = await conversation(self._room, talk, scope=places.SCOPE)

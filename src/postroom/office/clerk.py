@@ -31,6 +31,8 @@ EVENTS_TOGETHER = 200
 TRIES = 3
 SAVE_S = 0.25
 TIDY_S = 3600.0
+# Of tries to save: trouble that lasts is told again after some minutes.
+TELL_EVERY = 1000
 
 
 class Duty(Protocol):
@@ -69,6 +71,7 @@ class Clerk:
         self._seen = 0
         self._saved = 0
         self._saving = asyncio.Lock()
+        self._held_up = 0
         self._trouble: Counter[tuple[int, int]] = Counter()
 
     def stop(self) -> None:
@@ -135,7 +138,7 @@ class Clerk:
                         for number, duty in enumerate(self._duties):
                             await self._show(event, number, duty)
                         self._seen = event.seq
-                        if self._seen - self._saved >= EVENTS_TOGETHER:
+                        if self._seen - self._saved >= EVENTS_TOGETHER and not self._held_up:
                             await self._save()
             except EventsPruned as error:
                 self._seen = error.data["first"] - 1
@@ -164,12 +167,26 @@ class Clerk:
         """First all that was gathered, then the position; never the other way round."""
         async with self._saving:
             seen = self._seen
-            if seen == self._saved:
+            if seen == self._saved or not await self._flushed():
                 return
-            for keeper in self._keepers:
-                await keeper.flush()
             await self._room.run(c.SetPosition(name=NAME, seq=seen, hold=True, actor=self._holder))
             self._saved = seen
+
+    async def _flushed(self) -> bool:
+        """A disk that is full must not keep people from their answers: the others go on, and what could not
+        be written is tried again."""
+        for keeper in self._keepers:
+            try:
+                await keeper.flush()
+            except PostroomError:
+                raise
+            except Exception:
+                if self._held_up % TELL_EVERY == 0:
+                    log.exception("%s could not write; it tries again until it can", type(keeper).__name__)
+                self._held_up += 1
+                return False
+        self._held_up = 0
+        return True
 
     async def _tidy(self) -> None:
         while True:

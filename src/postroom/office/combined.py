@@ -28,7 +28,8 @@ ENDS = frozenset({Change.COMPLETED, Change.DEAD_LETTERED, Change.CANCELLED, Chan
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What one message of the conversation came to. A mark tells an answer from an earlier failure."""
+    """What one message of the conversation came to. A mark tells an answer from an earlier failure, and a
+    failure from one before it."""
 
     mark: str
     agent: str
@@ -178,6 +179,7 @@ def _part(message: Message) -> Part | None:
             return None  # it was answered together with another
         files, metadata = tuple(result.get("files", ())), result.get("metadata", {})
         return Part(mark, agent, result["answer"], files, metadata=metadata)
+    mark = f"{mark}:{message.finished_at}"
     reason = message.failure_reason or f"its message was {message.state.value}"
     if message.state is State.CANCELLED:
         return Part(mark, agent, f"@{agent} did not answer: {reason}", failed=True)

@@ -6,7 +6,6 @@ import stat
 import unicodedata
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +16,7 @@ from postroom.errors import BodyTooLarge, PostroomError
 MAX_FILE_BYTES = 50 * 1024 * 1024
 NAME_BYTES = 255
 NAMELESS = "file.bin"
+GONE_AT_MOST = 5
 # A bracket in a name could end the tag that names the file, and begin another.
 _UNSAFE = frozenset('<>:"/\\|?*[]')
 _UNSAFE_KINDS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -29,6 +29,7 @@ class Why(StrEnum):
     MISSING = "missing"
     OUTSIDE = "outside"
     NOT_A_FILE = "not_a_file"
+    LINKED = "linked"
     TOO_LARGE = "too_large"
     TOO_MANY = "too_many"
     UNREADABLE = "unreadable"
@@ -92,6 +93,9 @@ def open_outgoing(
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise _refused(path, Why.NOT_A_FILE, "it is not a regular file")
+        if found.st_nlink > 1:
+            # One of its other names may lie anywhere, also among the room's own secrets.
+            raise _refused(path, Why.LINKED, "it has another name elsewhere (a hard link); send a copy of it")
         if found.st_size > max_bytes:
             reason = f"it has {found.st_size} bytes, and at most {max_bytes} may be sent"
             raise _refused(path, Why.TOO_LARGE, reason)
@@ -184,12 +188,6 @@ def safe_name(name: str) -> str:
     return _fitted(clean) if clean.strip(". ") else NAMELESS
 
 
-def inbound_name(channel: str, message_id: str, name: str) -> str:
-    """`<channel>_<message id>_<name>`: the name a file of a person's message gets in `files/`."""
-    stem = safe_name(f"{channel}_{message_id}_".replace("/", "_"))[:120]
-    return _fitted(stem + safe_name(name))
-
-
 class Receiving:
     """A file that is being received: it is new, and takes up to `max_bytes`."""
 
@@ -208,28 +206,54 @@ class Receiving:
 
 @contextlib.contextmanager
 def receiving(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> Iterator[Receiving]:
-    """A new file in `folder`, never in the place of another. If anything fails, nothing of it stays."""
+    """A new file in `folder`, never in the place of another. If anything fails, nothing of it stays; else it
+    is on the disk, with its name and the folders it needed."""
+    changed = _changed_by(folder)
     path, file = _created(folder, safe_name(name))
     try:
         with file:
             yield Receiving(path, file, max_bytes)
             file.flush()
             os.fsync(file.fileno())
+        for each in changed:
+            _sync(each)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
 
 
+def _changed_by(folder: Path) -> list[Path]:
+    """The folders that get a new entry when a file is made in this one, which need not be there."""
+    changed = [folder]
+    while not changed[-1].exists() and changed[-1].parent != changed[-1]:
+        changed.append(changed[-1].parent)
+    return changed
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # not every file system can
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _created(folder: Path, name: str) -> tuple[Path, BinaryIO]:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for number in count():
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    number, times_gone = 0, 0
+    while True:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / (_fitted(name, f"_{number}") if number else name)
         try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            return path, os.fdopen(os.open(path, flags, 0o600), "wb")
         except FileExistsError:
-            continue
-        return path, os.fdopen(handle, "wb")
-    raise AssertionError("numbers do not end")
+            number += 1
+        except FileNotFoundError:
+            # Folders that are empty are tidied away, also one that was made just now.
+            times_gone += 1
+            if times_gone == GONE_AT_MOST:
+                raise
 
 
 def _fitted(name: str, suffix: str = "") -> str:

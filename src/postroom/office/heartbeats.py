@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from postroom.clock import SECOND, Clock, iso
+from postroom.clock import SECOND, Clock, iso, micros
 from postroom.errors import DocumentChanged, PostroomError, StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
@@ -30,7 +30,6 @@ CHANNEL = "heartbeat"
 SENDER = "System"
 FILE = "heartbeat.md"
 FILE_BYTES = 64 * 1024
-SHORTEST_S = 10.0
 QUESTION = "A regular check: is anything waiting for you, late or stuck? One or two sentences are enough."
 
 
@@ -53,16 +52,12 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pulses(settings: Settings, home: Path | None = None) -> list[Pulse]:
-    """The agents whose heartbeat is on. An interval of 0 is off."""
+    """The agents whose heartbeat is on."""
     found: list[Pulse] = []
-    for agent, own in settings.present_agents().items():
-        seconds = own.heartbeat.interval
-        if seconds is None:
-            seconds = settings.monitoring.heartbeat_interval
-        if own.heartbeat.enabled and seconds > 0:
+    for agent in settings.present_agents():
+        if seconds := settings.heartbeat_s(agent):
             workspace = Workspace.of(settings, agent, home)
-            every = round(max(seconds, SHORTEST_S) * SECOND)
-            found.append(Pulse(agent, every, lambda workspace=workspace: question(workspace)))
+            found.append(Pulse(agent, micros(seconds), lambda workspace=workspace: question(workspace)))
     return found
 
 

@@ -47,7 +47,7 @@ class Obituaries:
         if event.type == Change.EXPIRED:
             text = f"@{agent} did not get to your message in time, and it has expired. Send it again."
         else:
-            reason = event.details.get("reason") or "it could not be worked on"
+            reason = str(event.details.get("reason") or "it could not be worked on").rstrip(".")
             text = outcomes.gave_up(agent, f"{reason}.", [message])
         log.warning("message %s for @%s is given up (%s)", message_id, agent, event.type)
         key = f"obituary:{message_id}:{event.seq}"

@@ -3,10 +3,13 @@
 The reply is written only with the completion, so a retry never repeats what was already sent.
 """
 
+from collections.abc import Container
 from typing import Any
 
 import msgspec
 
+from postroom.clock import SECOND, micros
+from postroom.errors import PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message, NewMessage
 from postroom.office import places
@@ -17,7 +20,12 @@ from postroom.office.texts import fitted
 from postroom.office.turns import Turn
 from postroom.providers.protocol import ErrorKind, Failed
 
+# How long a rate limit is waited for: when nobody knows, at least, and at most before it is tried again.
 RATE_LIMIT_S = 60.0
+SHORTEST_WAIT_S = 1.0
+LONGEST_WAIT_S = 24 * 3600.0
+# From here on the person hears of it.
+LONG_WAIT_S = 300.0
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,9 +41,17 @@ def held(message: Message, actor: str) -> dict[str, Any]:
 
 
 def finished(
-    batch: Batch, agent: str, turn: Turn, answer: str, reply: Reply, directory: Directory, rules: Rules
+    batch: Batch,
+    agent: str,
+    turn: Turn,
+    answer: str,
+    reply: Reply,
+    directory: Directory,
+    rules: Rules,
+    closed: Container[str] = (),
 ) -> list[c.Command]:
-    """`answer` is what the agent wrote, and `reply` what the person gets to read of it."""
+    """`answer` is what the agent wrote, and `reply` what the person gets to read of it. Nothing is handed on
+    to queues that are `closed`."""
     primary = batch.primary
     commands = _complete(batch, agent, turn, reply)
     if not is_combined(primary):
@@ -45,7 +61,31 @@ def finished(
     commands += remember(primary, agent, turn)
     # Last, since clients are told of what was handed on after they are told of the answer.
     passed = pass_on(answer, agent, directory, team=team_of(primary))
-    return [*commands, *_hand_on(primary, agent, passed, rules)]
+    return [
+        *commands,
+        *(each for each in _hand_on(primary, agent, passed, rules) if each.queue not in closed),
+    ]
+
+
+def too_many(
+    primary: Message, agent: str, answer: str, directory: Directory, rules: Rules
+) -> tuple[str, ...]:
+    """A word about what is not handed on, because one answer may hand on so much and no more."""
+    passed = pass_on(answer, agent, directory, team=team_of(primary))
+    left = sum(max(0, len(each) - rules.mentions) for each in (passed.handoffs, passed.posts))
+    if not left:
+        return ()
+    what = "1 more message to teammates was" if left == 1 else f"{left} more messages to teammates were"
+    return (f"_({what} not sent: {rules.mentions} of a kind go with one answer.)_",)
+
+
+def unreached(reply: Reply, agent: str, queue: str, error: PostroomError) -> Reply:
+    """The turn is paid for: what it could not hand on must not cost the answer."""
+    name = queue.removeprefix(places.inbox("")).removeprefix(places.room_of(""))
+    whom = f"@{name}" if queue == places.inbox(name) else f"#{name}"
+    said = reply.text.removesuffix(signature := f"\n\n- [{agent}]")
+    note = f"\n\n_({whom} was not reached. {error})_" + ("" if said == reply.text else signature)
+    return msgspec.structs.replace(reply, text=said + note)
 
 
 def _complete(batch: Batch, agent: str, turn: Turn, reply: Reply) -> list[c.Command]:
@@ -62,13 +102,13 @@ def _complete(batch: Batch, agent: str, turn: Turn, reply: Reply) -> list[c.Comm
     ]
 
 
-def _hand_on(primary: Message, agent: str, passed: Passed, rules: Rules) -> list[c.Command]:
-    commands: list[c.Command] = []
+def _hand_on(primary: Message, agent: str, passed: Passed, rules: Rules) -> list[c.Publish]:
+    commands: list[c.Publish] = []
     for handoff in passed.handoffs[: rules.mentions]:
         note = _derived(primary, agent, {"text": fitted(handoff.text), "team": handoff.team}, "office.note")
         note.agent = handoff.agent
         commands.append(c.Publish(queue=places.inbox(handoff.agent), messages=[note], actor=agent))
-    for post in passed.posts:
+    for post in passed.posts[: rules.mentions]:
         body: dict[str, object] = {"text": fitted(post.text), "team": post.team, "post": fitted(post.body)}
         note = _derived(primary, agent, body, "office.post")
         note.channel = "chatroom"
@@ -146,12 +186,15 @@ def failed(batch: Batch, agent: str, turn: Turn, problem: Failed, rules: Rules, 
     # What is too long together may fit alone.
     alone_next = problem.kind is ErrorKind.CONTEXT_TOO_LONG and bool(batch.company)
     over: list[Message] = []
+    if problem.kind is ErrorKind.RATE_LIMIT:
+        until = _waits_until(problem, now)
+        waiting = [held(message, agent) for message in batch.messages]
+        commands += [c.Snooze(until=until, reason=problem.message, **each) for each in waiting]
+        commands += _told_to_wait(primary, agent, problem, until - now)
+        return [*commands, *remember(primary, agent, turn)]
     for message in batch.messages:
-        if problem.kind is ErrorKind.RATE_LIMIT:
-            until = problem.retry_at or now + round(RATE_LIMIT_S * 1e6)
-            commands.append(c.Snooze(until=until, reason=problem.message, **held(message, agent)))
-            continue
-        final = not (problem.kind.may_pass or alone_next)
+        # What the person is told to be over must be over, whatever the queue itself would allow.
+        final = not (problem.kind.may_pass or alone_next) or message.attempts >= rules.attempts
         commands.append(
             c.Fail(
                 reason=problem.message,
@@ -161,11 +204,30 @@ def failed(batch: Batch, agent: str, turn: Turn, problem: Failed, rules: Rules, 
                 **held(message, agent),
             )
         )
-        if final or message.attempts >= rules.attempts:
+        if final:
             over.append(message)
     if over and not is_combined(primary):
         commands += tell(primary, agent, gave_up(agent, problem.message, over), kind="office.failure")
     return [*commands, *remember(primary, agent, turn)]
+
+
+def _waits_until(problem: Failed, now: int) -> int:
+    """Not before the moment given. One that is past tells nothing, or the turn would be tried in a circle;
+    one that is far away may be meant for something else."""
+    if problem.retry_at is None or problem.retry_at <= now:
+        return now + micros(RATE_LIMIT_S)
+    seconds = (problem.retry_at - now) / SECOND
+    return now + micros(min(max(seconds, SHORTEST_WAIT_S), LONGEST_WAIT_S))
+
+
+def _told_to_wait(primary: Message, agent: str, problem: Failed, wait: int) -> list[c.Command]:
+    """Once for each moment that is named; what it waits for is kept with the message."""
+    if wait < micros(LONG_WAIT_S) or is_combined(primary) or primary.failure_reason == problem.message:
+        return []
+    text = (
+        f"@{agent} has to wait: {problem.message}\nYour message goes on by itself then, and nothing is lost."
+    )
+    return tell(primary, agent, text, kind="office.notice")
 
 
 def gave_up(agent: str, reason: str, over: list[Message]) -> str:

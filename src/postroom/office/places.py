@@ -65,6 +65,11 @@ def is_outbox(queue: str | None) -> bool:
     return queue is not None and queue.startswith("outbox/")
 
 
+def is_among_agents(path: str) -> bool:
+    """Whether a queue is an inbox or a room, by its whole name."""
+    return path.startswith((inbox(""), room_of("")))
+
+
 def open_outbox(channel: str) -> c.Command:
     """Where nobody fetches the replies of a channel, they do not pile up for ever."""
     settings = {"max_retries": 20, "default_ttl_s": OUTBOX_TTL_S}

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from postroom.errors import BodyTooLarge
 from postroom.office import tags
 from postroom.office.files import FileRefused, Folders, open_outgoing, receiving, safe_name, sort_outgoing
 from postroom.office.texts import clean, fitted
@@ -55,6 +56,8 @@ def collect(answer: str, turn_id: str, folders: Folders | None, rules: ReplyRule
             copies.append(str(_copied(str(file.path), folders, rules, turn_id)))
         except FileRefused as refusal:
             notes.append(_told(refusal))
+        except BodyTooLarge:
+            notes.append(f'The file "{clean(file.name)}" was not sent: it grew too large while it was read.')
         except OSError as error:
             notes.append(f'The file "{clean(file.name)}" was not sent: {error.strerror or error}.')
     return Reply(_joined(text, notes), tuple(copies))

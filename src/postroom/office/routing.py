@@ -4,6 +4,7 @@ Nothing is dropped in silence: what reaches nobody is reported with its reason, 
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, MutableMapping
 from enum import StrEnum
 
@@ -66,7 +67,7 @@ class Directory:
 
     def find(self, word: str) -> Addressee | None:
         """Ids come before names, and agents before teams."""
-        word = word.casefold()
+        word = _folded(word)
         for agents, teams in ((self._agents[0], self._teams[0]), (self._agents[1], self._teams[1])):
             if word in agents:
                 return Addressee(agents[word])
@@ -103,10 +104,15 @@ def _by_word(entries: Iterable[Agent | Team]) -> tuple[dict[str, str], dict[str,
     ids: dict[str, str] = {}
     names: dict[str, str] = {}
     for entry in entries:
-        ids.setdefault(entry.id.casefold(), entry.id)
+        ids.setdefault(_folded(entry.id), entry.id)
         if len(entry.name.split()) == 1:
-            names.setdefault(entry.name.strip().casefold(), entry.id)
+            names.setdefault(_folded(entry.name.strip()), entry.id)
     return ids, names
+
+
+def _folded(word: str) -> str:
+    """The same for all ways in which a word can be typed: large or small, with accents in one sign or two."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
 
 
 class Why(StrEnum):

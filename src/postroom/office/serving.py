@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from postroom.clock import Clock
-from postroom.errors import ClaimLost, Invalid, NotFound
+from postroom.errors import ClaimLost, Invalid, NotFound, QueueClosed, QueueFull, QueueNotFound
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
-from postroom.office import outcomes, replies
+from postroom.office import outcomes, places, replies
 from postroom.office.batches import Batch, is_combined, text_of
 from postroom.office.files import Folders
 from postroom.office.guards.accounts import DOLLAR
@@ -100,28 +100,56 @@ class Counter:
             turn = await self._take_turn(batch, session, visit)
         reply = Reply("")
         if isinstance(turn.verdict, Finished):
+            answer = turn.verdict.text
             notes = [RENEWED] if session.carried is not None else []
-            reply = await self._reply(batch.primary, turn.verdict.text, turn, notes)
+            notes += outcomes.too_many(batch.primary, agent, answer, kit.directory, kit.rules)
+            reply = await self._reply(batch.primary, answer, turn, notes)
         remembered = kit.sessions.after(session, turn, _prompt(batch, session))
         remembered.append(visit.settle(served=isinstance(turn.verdict, Finished)))
         await self._settle(batch, turn, reply, remembered)
 
-    async def _settle(self, batch: Batch, turn: Turn, reply: Reply, remembered: list[c.Command]) -> None:
-        """Together, or not at all. What only rode along and was cancelled meanwhile is left behind."""
+    async def _settle(
+        self,
+        batch: Batch,
+        turn: Turn,
+        reply: Reply,
+        remembered: list[c.Command],
+        closed: frozenset[str] = frozenset(),
+    ) -> None:
+        """Together, or not at all. What only rode along and was cancelled meanwhile is left behind; of
+        teammates and rooms that are `closed` to mail, the reply tells."""
         agent, kit, verdict = self._worker.agent, self._kit, turn.verdict
         if isinstance(verdict, Finished):
-            commands = outcomes.finished(batch, agent, turn, verdict.text, reply, kit.directory, kit.rules)
+            commands = outcomes.finished(
+                batch, agent, turn, verdict.text, reply, kit.directory, kit.rules, closed
+            )
         else:
-            commands = outcomes.failed(batch, agent, turn, verdict, kit.rules, kit.clock.now())
+            commands = outcomes.failed(batch, agent, turn, verdict, await self._rules(), kit.clock.now())
         try:
             await self._room.run(c.Unit(commands=(*commands, *remembered), actor=agent))
         except ClaimLost as lost:
             rest = batch.without(lost.data["message_id"])
             if rest is None:
                 raise
-            await self._settle(rest, turn, reply, remembered)
+            await self._settle(rest, turn, reply, remembered, closed)
+        except (QueueClosed, QueueFull, QueueNotFound) as error:
+            queue = error.data["queue"]
+            if queue in closed or not places.is_among_agents(queue):
+                raise
+            log.warning("what @%s hands on to %s is left out: %s", agent, queue, error)
+            reply = outcomes.unreached(reply, agent, queue, error)
+            await self._settle(batch, turn, reply, remembered, closed | {queue})
         else:
             _note(agent, batch, turn)
+
+    async def _rules(self) -> Rules:
+        """With the attempts that the inbox allows now: whoever dies of its last one is told so."""
+        inbox, rules = places.inbox(self._worker.agent), self._kit.rules
+        for queue in await self._room.queues(places.SCOPE):
+            if queue.path == inbox:
+                attempts = min(rules.attempts, queue.settings.max_retries)
+                return msgspec.structs.replace(rules, attempts=attempts)
+        return rules
 
     async def _reply(self, primary: Message, answer: str, turn: Turn, notes: list[str]) -> Reply:
         """What is one part of a combined answer is signed and shortened with the others."""

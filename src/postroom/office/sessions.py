@@ -5,6 +5,7 @@ What was said in it is kept too, for providers that remember nothing, and for a 
 has outgrown its model.
 """
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import msgspec
 
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message, Record
+from postroom.office.batches import thread_of
 from postroom.office.post import PostRoom
 from postroom.office.texts import excerpt, fitted
 from postroom.office.turns import Turn
@@ -22,6 +24,9 @@ KIND = "session"
 RESET = "session.reset"
 EXCHANGE = "exchange"
 PAGE = 500
+KEY_CHARS = 400
+# Of so many sessions it is remembered what is too old to be read again.
+PASSED_KEPT = 1000
 # What a provider without a memory is given of the past, and what of it a new session begins with.
 HISTORY_CHARS = 300_000
 SUMMARY_CHARS = 8_000
@@ -30,12 +35,14 @@ SUMMARY_EACH = 1_200
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's session at each provider, with the tokens it had used. `carried` is what a new one is told
-    of the one before it; None when it does not follow another."""
+    of the one before it; None when it does not follow another. `reset` is the last reset it knows of: a turn
+    may end after a later one, and must not bring back what that ended."""
 
     key: str
     ids: dict[str, str] = {}
     totals: dict[str, SessionTotal] = {}
     carried: str | None = None
+    reset: int = 0
 
     @property
     def begun(self) -> bool:
@@ -51,33 +58,35 @@ class Sessions:
     def __init__(self, room: PostRoom, scopes: dict[str, SessionScope]) -> None:
         self._room = room
         self._scopes = scopes
+        self._passed: dict[str, int] = {}
 
     def key(self, message: Message, agent: str) -> str:
         scope = self._scopes.get(agent, "agent")
         if scope == "agent":
             return agent
         person = f"{agent}/{message.channel}/{message.sender_id or message.sender}"
-        if scope == "sender":
-            return person
-        return f"{person}/{message.metadata.get('thread', '')}"
+        return _short(person if scope == "sender" else f"{person}/{thread_of(message)}")
 
     async def of(self, message: Message, agent: str) -> Session:
         """The session to go on with at each provider; an empty one if there is none, or it was reset."""
         key = self.key(message, agent)
         record = await self._room.latest_record(KIND, key)
-        reset = await self._room.latest_record(RESET, agent)
-        if record is None or (reset is not None and reset.id > record.id):
-            return Session(key=key)
-        return msgspec.convert({**record.data, "key": key}, Session)
+        found = await self._room.latest_record(RESET, agent)
+        reset = found.id if found is not None else 0
+        # Older records do not say which reset they know of: there, what was written later counts.
+        if record is None or reset > record.data.get("reset", record.id):
+            return Session(key=key, reset=reset)
+        return msgspec.convert({**record.data, "key": key, "reset": reset}, Session)
 
-    async def exchanges(self, session: Session, provider: str, most_chars: int) -> list[Exchange]:
+    async def _exchanges(self, session: Session, provider: str) -> list[Exchange]:
         """The last words of a session that fit into so many characters, oldest first."""
+        most_chars = HISTORY_CHARS
         session_id = session.ids.get(provider)
         if session_id is None:
             return []
         records: list[Record] = []
-        after = 0
         key = _exchange_key(provider, session_id)
+        after = self._passed.get(key, 0)
         while page := await self._room.records(EXCHANGE, key, after=after, limit=PAGE):
             records += page
             after = page[-1].id
@@ -86,12 +95,20 @@ class Sessions:
             exchange = msgspec.convert(record.data, Exchange)
             most_chars -= len(exchange.prompt) + len(exchange.answer)
             if most_chars < 0:
+                self._pass(key, record.id)
                 break
             kept.append(exchange)
         return kept[::-1]
 
+    def _pass(self, key: str, record_id: int) -> None:
+        """What did not fit never will: later words only take more room."""
+        self._passed.pop(key, None)
+        self._passed[key] = record_id
+        if len(self._passed) > PASSED_KEPT:
+            del self._passed[next(iter(self._passed))]
+
     async def history(self, session: Session, provider: str) -> tuple[Utterance, ...]:
-        said = await self.exchanges(session, provider, HISTORY_CHARS)
+        said = await self._exchanges(session, provider)
         return tuple(
             utterance
             for exchange in said
@@ -100,7 +117,7 @@ class Sessions:
 
     async def summary(self, session: Session, provider: str) -> str:
         """The end of a session, in short: what a new one has to know to go on."""
-        said = await self.exchanges(session, provider, HISTORY_CHARS)
+        said = await self._exchanges(session, provider)
         return summarise(said)
 
     def after(self, session: Session, turn: Turn, prompt: str) -> list[c.Command]:
@@ -110,9 +127,8 @@ class Sessions:
         ids = {**session.ids, **turn.sessions}
         same = {name for name, session_id in session.ids.items() if ids[name] == session_id}
         totals = {name: total for name, total in session.totals.items() if name in same} | turn.totals
-        after = Session(
-            key=session.key, ids=ids, totals=totals, carried=None if finished else session.carried
-        )
+        carried = None if finished else session.carried
+        after = msgspec.structs.replace(session, ids=ids, totals=totals, carried=carried)
         if after != session:
             commands.append(_remember(after))
         if isinstance(turn.verdict, Finished) and turn.provider:
@@ -127,14 +143,12 @@ class Sessions:
 
     def renewed(self, session: Session, carried: str) -> tuple[Session, c.Command]:
         """A new session in the place of one that has outgrown the model, or was lost."""
-        new = Session(key=session.key, carried=carried)
+        new = Session(key=session.key, carried=carried, reset=session.reset)
         return new, _remember(new)
 
-    def reset(self, agent: str, message: Message | None = None) -> c.Command:
-        """Begin anew: for everybody, or for the person or thread of one message."""
-        if message is None:
-            return c.AddRecord(kind=RESET, key=agent, data={}, actor=agent)
-        return _remember(Session(key=self.key(message, agent)))
+    def reset(self, agent: str) -> c.Command:
+        """Begin anew, for everybody."""
+        return c.AddRecord(kind=RESET, key=agent, data={}, actor=agent)
 
 
 def summarise(said: Sequence[Exchange]) -> str:
@@ -154,6 +168,13 @@ def _remember(session: Session) -> c.Command:
     data: dict[str, Any] = msgspec.to_builtins(session)
     del data["key"]
     return c.AddRecord(kind=KIND, key=session.key, data=data)
+
+
+def _short(key: str) -> str:
+    """Names of records have a length, and people and threads may be named by strangers."""
+    if len(key) <= KEY_CHARS:
+        return key
+    return f"{key[:100]}…{hashlib.sha256(key.encode(errors='replace')).hexdigest()}"
 
 
 def _exchange_key(provider: str, session_id: str) -> str:

@@ -1,7 +1,7 @@
 """One turn of an agent, from the provider's stream to what is to be remembered of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from decimal import Decimal
 from typing import Any
@@ -21,6 +21,9 @@ from postroom.providers.protocol import (
     Usage,
     Verdict,
 )
+
+# So many steps of a turn are kept one by one.
+USAGES_APART = 50
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +51,34 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
             "provider": self.provider,
             "started_at": self.started_at,
             "ended_at": self.ended_at,
-            "usage": [msgspec.to_builtins(usage) for usage in self.usages],
+            "usage": [msgspec.to_builtins(usage) for usage in _together(self.usages)],
             "cost_usd": None if self.cost_usd is None else str(self.cost_usd),
             "price_source": self.price_source,
         }
+
+
+def _together(usages: Sequence[Usage]) -> Sequence[Usage]:
+    """Of very many, the sums for each model: those with a price, and those without. A record has a limit."""
+    if len(usages) <= USAGES_APART:
+        return usages
+    sums: dict[tuple[str, str, str, bool], Usage] = {}
+    for usage in usages:
+        key = (usage.provider, usage.vendor, usage.model, usage.cost_usd is None)
+        sums[key] = _sum(sums[key], usage) if key in sums else usage
+    return list(sums.values())
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    unknown = one.cost_usd is None or other.cost_usd is None
+    return msgspec.structs.replace(
+        other,
+        input_tokens=one.input_tokens + other.input_tokens,
+        cache_read_tokens=one.cache_read_tokens + other.cache_read_tokens,
+        cache_write_tokens=one.cache_write_tokens + other.cache_write_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        cost_usd=None if unknown else (one.cost_usd or 0.0) + (other.cost_usd or 0.0),
+        whole_session=one.whole_session or other.whole_session,
+    )
 
 
 async def take_turn(

@@ -146,7 +146,8 @@ class ClaudeReader(EventReader):
         if event.get("is_error") or subtype.startswith("error"):
             self.verdict = self._failed_result(event, subtype)
             return
-        # A run may yield nothing but this line, so the answer is taken from here.
+        # A run may yield nothing but this line, so answer and session are taken from here.
+        yield from self.session(event.get("session_id"))
         answer = event.get("result")
         stop = event.get("stop_reason")
         self.verdict = Finished(

@@ -148,6 +148,9 @@ async def run_program(invocation: Invocation, reader: EventReader) -> TurnStream
             product, ErrorKind.CRASHED, detail=f"{program}: {ended.error}", hints=Hints(exit=ended.error)
         )
         return
+    if reader.verdict is None and stopped is None and child.dropped_lines and ended.code == 0:
+        # It ended well, so its last word was in a line that was skipped, and would be again.
+        stopped = _stopped(reader, Cause.OUTPUT_LIMIT, child.stderr)
     yield _without_secrets(reader.verdict or stopped or reader.at_exit(ended, child.stderr), secrets)
 
 

@@ -11,11 +11,17 @@ from postroom.settings.secrets import Secret
 SessionScope = Literal["agent", "sender", "thread"]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
+# Above a billion it is a slip, and accounts count in millionths.
+Dollars = Annotated[float, Field(ge=0, le=1_000_000_000)]
+
+
+# As in the files of other programs, a shorter interval is valid, and means this one.
+SHORTEST_HEARTBEAT_S = 10.0
 
 
 class Heartbeat(SharedPart):
     enabled: bool = True
-    interval: NotNegative | None = Field(default=None, description="Seconds; 0 turns it off")
+    interval: NotNegative | None = Field(default=None, description="Seconds, 10 at least; 0 turns it off")
 
 
 class Fallback(Part):
@@ -28,8 +34,8 @@ class Fallback(Part):
 class AgentBudget(Part):
     """Money in US dollars; null lifts a limit."""
 
-    turn_usd: NotNegative | None = None
-    daily_usd: NotNegative | None = None
+    turn_usd: Dollars | None = None
+    daily_usd: Dollars | None = None
 
 
 def _folder(value: str) -> str:
@@ -59,7 +65,7 @@ class Team(SharedPart):
     name: str = ""
     agents: tuple[Annotated[str, AfterValidator(str.lower)], ...] = ()
     leader_agent: Annotated[str, AfterValidator(str.lower)] = ""
-    daily_usd: NotNegative | None = None
+    daily_usd: Dollars | None = None
     replies: Literal["each", "combined"] | None = Field(default=None, description="Instead of replies.mode")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from postroom.settings.agents import SHORTEST_HEARTBEAT_S
 from postroom.settings.model import Settings
 from postroom.settings.names import RESERVED
 
@@ -10,7 +11,7 @@ PROVIDERS = frozenset({"anthropic", "openai", "opencode", "anthropic_api", "open
 
 def concerns(settings: Settings) -> list[str]:
     """One sentence each, beginning with the field."""
-    return [*_agents(settings), *_teams(settings), *_places(settings)]
+    return [*_agents(settings), *_teams(settings), *_places(settings), *_heartbeats(settings)]
 
 
 def _agents(settings: Settings) -> Iterator[str]:
@@ -54,3 +55,14 @@ def _places(settings: Settings) -> Iterator[str]:
     for chat, target in settings.channels.defaults.items():
         if target.lower() not in settings.present_agents() and target.lower() not in settings.teams:
             yield f'channels.defaults.{chat}: there is no agent or team "{target}".'
+
+
+def _heartbeats(settings: Settings) -> Iterator[str]:
+    intervals = [("monitoring.heartbeat_interval", settings.monitoring.heartbeat_interval)]
+    intervals += [
+        (f"agents.{name}.heartbeat.interval", agent.heartbeat.interval or 0)
+        for name, agent in settings.agents.items()
+    ]
+    for field, seconds in intervals:
+        if 0 < seconds < SHORTEST_HEARTBEAT_S:
+            yield f"{field}: {seconds:g} s is too short; every {SHORTEST_HEARTBEAT_S:g} s is used."

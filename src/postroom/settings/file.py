@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from postroom.clock import Clock, SystemClock, iso
 from postroom.errors import InvalidField
@@ -18,12 +18,22 @@ from postroom.settings.problems import SettingsBroken, SettingsUnwritable
 
 Document = dict[str, Any]
 Change = Callable[[Document], Document | None]
-Signature = tuple[int, int, int]
+Signature = tuple[int, int, int, int]
 
 _LOOKS = 20
 _PAUSE_S = 0.05
+# Disks count time in steps of some milliseconds: what has changed just now may change again unseen.
+_FRESH_NS = 100_000_000
 
 _log = logging.getLogger("postroom.settings")
+
+
+class _Known(NamedTuple):
+    """What was read last. Without a signature, the file may have changed again in the same moment."""
+
+    signature: Signature | None
+    document: Document
+    settings: Settings
 
 
 class SettingsFile:
@@ -41,17 +51,21 @@ class SettingsFile:
         self._clock = clock or SystemClock()
         self._tell = tell
         self._patience_s = patience_s
-        self._known: tuple[Signature, Settings] | None = None
+        self._known: _Known | None = None
+        self._was_there = False
 
     def load(self) -> Settings:
-        """The settings as they are on the disk now."""
-        signature = self._signature()
+        """The settings as they are on the disk now; the same object as long as they are the same."""
+        signature, now = self._signature(), time.time_ns()
         known = self._known
-        if known is not None and known[0] == signature:
-            return known[1]
-        settings = parse(self._read(), self.path)
+        if known is not None and known.signature is not None and known.signature == signature:
+            return known.settings
+        document = self._read()
+        same = known is not None and known.document == document
+        settings = known.settings if known and same else parse(document, self.path)
         # Kept under the signature from before the reading: a change in between is seen next time.
-        self._known = None if signature is None else (signature, settings)
+        settled = signature is not None and now - max(signature[1:3]) > _FRESH_NS
+        self._known = _Known(signature if settled else None, document, settings)
         return settings
 
     def document(self) -> Document:
@@ -100,11 +114,11 @@ class SettingsFile:
             found = self.path.stat()
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
 
     def _read(self) -> Document:
         try:
-            return _sound(self._bytes())
+            return _sound(self._filled())
         except ValueError:
             pass
         try:
@@ -116,7 +130,7 @@ class SettingsFile:
             return document
 
     def _read_repaired(self) -> Document:
-        data = self._bytes()
+        data = self._filled()
         try:
             return _sound(data)
         except ValueError:
@@ -140,6 +154,14 @@ class SettingsFile:
         except repair.BeyondRepair as error:
             raise SettingsBroken(path=str(self.path), problem=str(error)) from None
         return repaired.document, "; ".join(repaired.notes)
+
+    def _filled(self) -> bytes:
+        """What the file holds. Empty, or gone after it was there, it may just be written anew by others."""
+        data = self._bytes()
+        if not data.strip() and (self._was_there or self.path.exists()):
+            data = self._settled()
+        self._was_there = bool(data.strip())
+        return data
 
     def _settled(self) -> bytes:
         """The file once it stands still: other programs write it in place, and half of it looks damaged."""

@@ -1,5 +1,6 @@
 """The rules of the house: what it may spend, how far work may go, what is answered and to whom it listens."""
 
+import ipaddress
 import re
 import zoneinfo
 from datetime import UTC, datetime
@@ -8,27 +9,28 @@ from typing import Annotated, Literal
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, Field
 
-from postroom.settings.agents import NotNegative, Positive, SessionScope
+from postroom.settings.agents import Dollars, NotNegative, Positive, SessionScope
 from postroom.settings.names import ID, not_an_id
 from postroom.settings.part import Part, SharedPart
 from postroom.settings.secrets import Secret
 
 Count = Annotated[int, Field(ge=1)]
+DAY_S = 24 * 3600
 
 
 class Budgets(Part):
     """Money in US dollars; null lifts a limit, 0 forbids spending."""
 
-    turn_usd: NotNegative | None = None
-    conversation_usd: NotNegative | None = 10
-    agent_daily_usd: NotNegative | None = 25
-    team_daily_usd: NotNegative | None = 50
-    daily_usd: NotNegative | None = 100
+    turn_usd: Dollars | None = None
+    conversation_usd: Dollars | None = 10
+    agent_daily_usd: Dollars | None = 25
+    team_daily_usd: Dollars | None = 50
+    daily_usd: Dollars | None = 100
     warn_at: Annotated[float, Field(gt=0, le=1)] = 0.8
-    reserve_usd: NotNegative = Field(
+    reserve_usd: Dollars = Field(
         default=0.5, description="Set aside for a turn of an agent of which no cost is known yet"
     )
-    unpriced_usd_per_mtok: NotNegative = Field(
+    unpriced_usd_per_mtok: Dollars = Field(
         default=5, description="Stands in for the price of a million tokens where none is known"
     )
 
@@ -36,16 +38,18 @@ class Budgets(Part):
 class Guards(Part):
     """How far one conversation may go before a person is asked."""
 
-    hops: Count = 10
+    hops: Annotated[int, Field(ge=1, le=999)] = 10
     messages: Count = 50
     mentions_per_answer: Count = 16
     repeats: Count = 3
     cycles: Count = 4
-    attempts: Count = 5
+    attempts: Annotated[int, Field(ge=1, le=100)] = 5
     turn_timeout_s: Positive = 1800
     idle_timeout_s: Positive = 600
     grace_s: NotNegative = 30
-    output_bytes: Count = 4 * 1024 * 1024
+    output_bytes: Count = Field(
+        default=64 * 1024 * 1024, description="All that a program writes in one turn, not its answer alone"
+    )
 
 
 class Sessions(Part):
@@ -60,20 +64,22 @@ class Replies(Part):
     detail: Literal["quiet", "verbose"] = "quiet"
     signature: bool = True
     long_text_chars: Annotated[int, Field(ge=100)] = 4000
-    combined_timeout_s: Positive = Field(default=1800, description="Then answer without those still at work")
+    combined_timeout_s: Positive = Field(
+        default=1800, le=366 * DAY_S, description="Then answer without those still at work"
+    )
     history: bool = Field(default=True, description="Whether conversations are kept as Markdown in chats/")
 
 
 class Limits(Part):
     message_bytes: Count = 256 * 1024
     file_bytes: Count = 50 * 1024 * 1024
-    files_per_message: Count = 10
+    files_per_message: Annotated[int, Field(ge=1, le=50)] = 10
     files_folder_bytes: Count = 10 * 1024**3
     inbox_depth: Count = 10_000
     turns_at_once: Count = 8
     turns_per_provider: dict[str, Count] = Field(default_factory=dict)
     lease_s: Positive = Field(
-        default=20, description="After this, what a dead process had in hand is taken over"
+        default=20, le=DAY_S, description="After this, what a dead process had in hand is taken over"
     )
     request_bytes: Count = 1024 * 1024
     requests_per_minute: Count = Field(
@@ -206,5 +212,25 @@ class Plugins(Part):
     failures: Count = Field(default=5, description="In a row; then the plugin is off until a restart")
 
 
+def _network(value: str) -> str:
+    try:
+        return str(ipaddress.ip_network(value.strip()))
+    except ValueError:
+        raise ValueError("must be a network like 192.168.1.0/24, or one address like 192.168.1.20") from None
+
+
+class Webhooks(Part):
+    """Where they may lead besides public addresses with certificates that everybody trusts."""
+
+    networks: tuple[Annotated[str, AfterValidator(_network)], ...] = Field(
+        default=(), description="Networks inside that webhooks may lead to, also by http://"
+    )
+    ca_file: str | None = Field(
+        default=None, description="Certificates (PEM) of authorities to trust as well; read at the start"
+    )
+
+
 class Monitoring(SharedPart):
-    heartbeat_interval: NotNegative = Field(default=3600, description="Seconds; 0 turns heartbeats off")
+    heartbeat_interval: NotNegative = Field(
+        default=3600, description="Seconds, 10 at least; 0 turns heartbeats off"
+    )

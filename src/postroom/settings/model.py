@@ -6,7 +6,14 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from postroom.settings.agents import Agent, Agents, CustomProvider, SessionScope, Teams
+from postroom.settings.agents import (
+    SHORTEST_HEARTBEAT_S,
+    Agent,
+    Agents,
+    CustomProvider,
+    SessionScope,
+    Teams,
+)
 from postroom.settings.house import (
     Api,
     Budgets,
@@ -21,6 +28,7 @@ from postroom.settings.house import (
     Schedules,
     Sessions,
     Store,
+    Webhooks,
 )
 from postroom.settings.names import check_id
 from postroom.settings.part import SharedPart
@@ -96,6 +104,7 @@ class Settings(SharedPart):
     logs: Logs = Logs()
     plugins: Plugins = Plugins()
     pipeline: Pipeline = Pipeline()
+    webhooks: Webhooks = Webhooks()
 
     def present_agents(self) -> dict[str, Agent]:
         """The agents there are: those configured, or the one a room has without any."""
@@ -114,6 +123,12 @@ class Settings(SharedPart):
         own = self.present_agents()[agent]
         provider, model = self.models.chosen()
         return (own.provider, own.model) if own.provider else (provider, own.model or model)
+
+    def heartbeat_s(self, agent: str) -> float:
+        """How often an agent is asked how things are; 0: never."""
+        beat = self.present_agents()[agent].heartbeat
+        seconds = self.monitoring.heartbeat_interval if beat.interval is None else beat.interval
+        return max(seconds, SHORTEST_HEARTBEAT_S) if beat.enabled and seconds > 0 else 0
 
     def session_scope(self, agent: str) -> SessionScope:
         own = self.agents.get(agent)

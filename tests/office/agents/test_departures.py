@@ -36,8 +36,8 @@ def staff(file: SettingsFile, tmp_path: Path, clock: ManualClock) -> Staff:
     staff = Staff(file, tmp_path / "home", clock=clock)
     for agent in ("lead", "coder", "reviewer"):
         staff.add_agent(agent, {"name": agent.title(), "provider": "script"})
-    staff.add_team("dev", {"agents": ["lead", "coder", "reviewer"]})
-    staff.add_team("qa", {"agents": ["reviewer", "coder"]})
+    staff.put_team("dev", {"agents": ["lead", "coder", "reviewer"]})
+    staff.put_team("qa", {"agents": ["reviewer", "coder"]})
     return staff
 
 
@@ -79,7 +79,7 @@ def test_a_leader_is_not_removed(staff: Staff, file: SettingsFile, tmp_path: Pat
     assert file.path.read_bytes() == before
     assert staff.backups() == []
     assert (tmp_path / "work/reviewer/AGENTS.md").exists()
-    staff.change_team("qa", {"leader_agent": "coder"})
+    staff.put_team("qa", {"leader_agent": "coder"})
     assert staff.remove_agent("reviewer").workspace == "moved"
 
 

@@ -114,7 +114,7 @@ def test_an_id_with_tricks_or_a_meaning_is_refused(
     staff: Staff, file: SettingsFile, tmp_path: Path, agent: str
 ) -> None:
     staff.add_agent("first")
-    staff.add_team("dev", {"agents": ["first"]})
+    staff.put_team("dev", {"agents": ["first"]})
     before, there = file.document(), sorted(tmp_path.rglob("*"))
     for change in (staff.add_agent, staff.put_agent):
         with pytest.raises(InvalidField):

@@ -8,13 +8,19 @@ import pytest
 from tests.acceptance.office import text
 from tests.office.guards.house import PING_PONG, guarded, office_of
 
+import postroom
 from postroom import State
-from postroom.clock import ManualClock, from_datetime
+from postroom.clock import SECOND, ManualClock, from_datetime
 from postroom.errors import InvalidField
 from postroom.kernel import commands as c
+from postroom.kernel.accounts import Charge
 from postroom.kernel.model import NewMessage
+from postroom.office.batches import Batch
 from postroom.office.guards import accounts, pauses
+from postroom.office.guards.accounts import Guard
+from postroom.office.guards.gate import Gate
 from postroom.office.guards.pauses import LimitTooLow, NotPaused
+from postroom.office.intake import Incoming
 from postroom.providers.protocol import Finished, SessionStarted, TurnRequest, TurnStream
 from postroom.providers.script_rules import Rule
 
@@ -41,6 +47,54 @@ async def test_what_waits_for_a_budget_goes_on_by_itself_after_midnight(tmp_path
         await desk.quiet()
         assert (await desk.account("day/2026-11-16")).spent == 100_000
         assert (await desk.account("day/2026-11-17")).spent == 100_000
+
+
+class Striking(ManualClock):
+    """It strikes midnight between two looks at it."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__(_evening().now())
+        self._looks = looks
+
+    def now(self) -> int:
+        self._looks -= 1
+        if self._looks == 0:
+            self.advance(61)
+        return super().now()
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("frozen", [True, False])
+async def test_what_is_refused_at_midnight_waits_for_no_second_day(
+    tmp_path: Path, looks: int, frozen: bool
+) -> None:
+    """The budget of a day that is over must not hold anything until the next one is over too."""
+    day = accounts.whole_day("2026-11-16")
+    async with postroom.open(str(tmp_path / "room.db"), clock=_evening()) as room:
+        office, _ = office_of(room, tmp_path, budgets={**RICH, "daily_usd": 1})
+        await office.furnish()
+        await room.run(c.Settle(holder="earlier", charges=(Charge(day, 1_000_000),)))
+        if frozen:
+            await room.run(c.Freeze(account=day, reason=Guard.BUDGET.value))
+        await office.take_in(Incoming(channel="web", sender="Ann", text="@lead go"))
+        [mail] = await room.claim("office/inbox/lead")
+        async with Gate(room, office.guards, Striking(looks)).admit(Batch(mail), "lead") as visit:
+            assert visit is None or looks <= 2, "a new day has a new budget"
+        waiting = await room.get(mail.id)
+        if visit is None:
+            assert waiting.visible_at is not None
+            assert waiting.visible_at <= _evening().now() + 62 * SECOND
+
+
+async def test_a_limit_for_good_is_looked_at_again_every_day(tmp_path: Path) -> None:
+    clock, budgets = _evening(), {**RICH, "reserve_usd": 0.1}
+    async with guarded(tmp_path, Rule(reply="ok"), price=0.1, budgets=budgets, clock=clock) as desk:
+        await pauses.raise_budget(desk.room, "agent/lead", 0.1)
+        await desk.write("@lead one")
+        await desk.replies(1)
+        await desk.write("@lead two")
+        [waiting] = await desk.held(1)
+        assert waiting.visible_at == clock.now() + 60 * SECOND
 
 
 async def test_a_turn_over_midnight_is_paid_on_the_day_it_began(tmp_path: Path) -> None:
@@ -231,7 +285,7 @@ async def test_every_limit_of_a_turn_has_a_default_and_reaches_the_provider(tmp_
     async with guarded(tmp_path, budgets={"turn_usd": 2}) as desk:
         for lane in desk.office._lanes:
             limits = lane._counter._worker.limits
-            assert (limits.wall_clock, limits.idle, limits.output_bytes) == (1800, 600, 4 * 1024 * 1024)
+            assert (limits.wall_clock, limits.idle, limits.output_bytes) == (1800, 600, 64 * 1024 * 1024)
             assert (limits.grace, limits.budget_usd) == (30, 2)
 
 

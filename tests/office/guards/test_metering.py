@@ -6,11 +6,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.acceptance.office import Puppet, Staffed, staffed, text, until
 
 from postroom import State
+from postroom.clock import ManualClock, SystemClock
+from postroom.kernel import commands as c
 from postroom.kernel.accounts import Account
 from postroom.office.guards import accounts
+from postroom.office.guards.days import Days
+from postroom.office.schedules import house_zone
 from postroom.providers.protocol import Finished, TextChunk, ToolUse, TurnRequest, TurnStream, Usage
 
 CODER: dict[str, Any] = {"agents": {"coder": {"provider": "steps"}}, "teams": {}}
@@ -50,10 +55,16 @@ class Last(Steps):
 
 
 @asynccontextmanager
-async def working(tmp_path: Path, steps: Steps, **budgets: float) -> AsyncIterator[Staffed]:
+async def working(tmp_path: Path, steps: Steps, **budgets: float | None) -> AsyncIterator[Staffed]:
     rich = {"agent_daily_usd": None, "daily_usd": None, "team_daily_usd": None, **budgets}
-    async with staffed(tmp_path, puppets={"steps": steps}, budgets=rich, **CODER) as desk:
+    options = {"puppets": {"steps": steps}, "budgets": rich, "office_clock": today(), **CODER}
+    async with staffed(tmp_path, **options) as desk:
         yield desk
+
+
+def today() -> ManualClock:
+    """It stands, so that no day ends in the middle of a test."""
+    return ManualClock(SystemClock().now())
 
 
 async def account(desk: Staffed, talk: str) -> Account:
@@ -108,6 +119,7 @@ async def test_two_agents_never_grow_beyond_what_is_left_for_both(tmp_path: Path
         "agents": {"coder": {"provider": "steps"}, "writer": {"provider": "other"}},
         "teams": {},
         "budgets": {"daily_usd": 3, "agent_daily_usd": None, "conversation_usd": None},
+        "office_clock": today(),
     }
     async with staffed(tmp_path, puppets={"steps": one, "other": two}, **options) as desk:
         await desk.write("@coder go", platform_id="1")
@@ -123,3 +135,37 @@ async def test_providers_that_take_a_limit_are_given_what_is_left(tmp_path: Path
             await desk.write("@coder go", platform_id=str(number))
             await desk.replies(number + 1)
     assert [request.limits.budget_usd for request in steps.asked] == [2.0, 1.75]
+
+
+class Halting(Steps):
+    """Waits after its first step."""
+
+    def __init__(self, *prices: float) -> None:
+        super().__init__(*prices)
+        self.go_on = asyncio.Event()
+
+    async def run(self, request: TurnRequest) -> TurnStream:
+        async for event in super().run(request):
+            yield event
+            if isinstance(event, ToolUse):
+                await self.go_on.wait()
+
+
+@pytest.mark.parametrize(
+    ("prices", "outcome"), [((0.4,) * 9, "office.failure"), ((0.4, 0.4), "office.reply")]
+)
+async def test_a_budget_that_others_have_used_up_still_ends_a_turn_under_way(
+    tmp_path: Path, prices: tuple[float, ...], outcome: str
+) -> None:
+    """A frozen account takes no more reservations; that must not mean that there is no limit any more."""
+    steps, clock = Halting(*prices), today()
+    day = accounts.whole_day(Days(house_zone()).of(clock.now()))
+    async with working(tmp_path, steps, conversation_usd=None, daily_usd=1.0) as desk:
+        await desk.write("@coder go", platform_id="1")
+        await until(lambda: steps.paid)
+        await desk.room.run(c.Freeze(account=day, reason=accounts.Guard.BUDGET.value))
+        steps.go_on.set()
+        await desk.quiet()
+        [told] = [m for m in await desk.replies(1) if m.message_type != "office.notice"]
+        assert told.message_type == outcome
+        assert steps.paid <= 1.0 + 0.4, "at most the step that passed the limit"

@@ -20,6 +20,7 @@ from postroom.kernel.housekeeping.roster import Retention
 from postroom.kernel.ledger import Event
 from postroom.office.plugins import PluginEvent, Plugins, PluginState
 from postroom.office.plugins import reader as readers
+from postroom.office.plugins.plugin import Plugin
 
 # Writes each event as a line into a file; fails while a file `fail` is there.
 HEARS = """
@@ -280,3 +281,26 @@ async def test_a_killed_process_loses_no_event(tmp_path: Path, monkeypatch: pyte
         await until(lambda: len({seq for seq, *_ in heard(tmp_path)}) >= len(published), 200)
         await plugins.close()
     assert list(dict.fromkeys(seq for seq, *_ in heard(tmp_path))) == published
+
+
+async def test_whoever_is_told_that_a_plugin_is_off_is_told_to_the_end(
+    live_room: Room, tmp_path: Path
+) -> None:
+    """Also when the store is slow: the reader, which looks now and then, must not break it off."""
+    write(tmp_path, "hears.py", HEARS.replace("{type}", "message.published"))
+    (tmp_path / "fail").touch()
+    plugins = await opened(tmp_path, "hears", failures=1)
+    told: list[str] = []
+
+    async def slowly(plugin: Plugin) -> None:
+        told.append("begun")
+        await asyncio.sleep(10 * readers.SAVE_S)
+        told.append("done")
+
+    reader = readers.Reader(live_room, plugins._plugins[0], stopped=slowly)
+    running = asyncio.create_task(reader.run())
+    await until(lambda: status(plugins, "hears").position is not None)
+    await publish(live_room, 1)
+    await running
+    await plugins.close()
+    assert told == ["begun", "done"]

@@ -8,7 +8,6 @@ from postroom.office.agents.problems import (
     BackupNotFound,
     BackupUnusable,
     LeadsTeams,
-    TeamExists,
     TeamNotFound,
 )
 from postroom.office.agents.staff import Removed, Staff
@@ -25,7 +24,6 @@ __all__ = [
     "LeadsTeams",
     "Removed",
     "Staff",
-    "TeamExists",
     "TeamNotFound",
     "TeamView",
 ]

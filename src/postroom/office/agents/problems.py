@@ -21,12 +21,6 @@ class AgentExists(Conflict):
     code = "AGENT_EXISTS"
 
 
-class TeamExists(Conflict):
-    """There is a team "{team}" already. Change it, or choose another id."""
-
-    code = "TEAM_EXISTS"
-
-
 class LeadsTeams(Conflict):
     """@{agent} leads {teams}. Give the team another leader, or remove the team, then try again."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from postroom.errors import InvalidField
 from postroom.office.agents.entries import Document, Entry, check_fields, entries, folded, key_of, merged
-from postroom.office.agents.problems import TeamExists, TeamNotFound
+from postroom.office.agents.problems import TeamNotFound
 from postroom.office.agents.views import TeamView, team_view
 from postroom.settings.agents import Team
 from postroom.settings.file import SettingsFile
@@ -29,15 +29,27 @@ class Teams:
             raise TeamNotFound(team=team)
         return team_view(settings, self._file.document(), team)
 
-    def add_team(self, team: str, fields: Mapping[str, Any]) -> TeamView:
-        """A new team; without a leader named, the first member leads."""
-        return self._store_team(team, fields, may_exist=False, must_exist=False)[0]
-
-    def change_team(self, team: str, changes: Mapping[str, Any]) -> TeamView:
-        return self._store_team(folded("team", team), changes, may_exist=True, must_exist=True)[0]
-
     def put_team(self, team: str, fields: Mapping[str, Any]) -> tuple[TeamView, bool]:
-        return self._store_team(team, fields, may_exist=True, must_exist=False)
+        """Adds or changes, and tells whether it was added. Fields that are not named stay; without a leader
+        named, the first member of a new team leads."""
+        added: list[bool] = []
+        small = folded("team", team)
+
+        def change(document: Document) -> None:
+            settings = parse(document, self._file.path)
+            part = entries(document, "teams")
+            key = key_of(part, small)
+            if key is None:
+                check_new_id("team", team, {*settings.present_agents()})
+            entry: Entry = part.get(key or team) or {}
+            check_fields("team", fields, FIELDS, entry)
+            changed = merged(entry, fields)
+            _check(changed, set(settings.present_agents()))
+            part[key or team] = changed
+            added.append(key is None)
+
+        settings = self._file.update(change)
+        return team_view(settings, self._file.document(), small), added[-1]
 
     def remove_team(self, team: str) -> None:
         """Its agents stay. What was said in its room stays in the room's queue."""
@@ -51,32 +63,6 @@ class Teams:
             del part[key]
 
         self._file.update(change)
-
-    def _store_team(
-        self, team: str, fields: Mapping[str, Any], *, may_exist: bool, must_exist: bool
-    ) -> tuple[TeamView, bool]:
-        added: list[bool] = []
-        small = folded("team", team)
-
-        def change(document: Document) -> None:
-            settings = parse(document, self._file.path)
-            part = entries(document, "teams")
-            key = key_of(part, small)
-            if key is None and must_exist:
-                raise TeamNotFound(team=team)
-            if key is None:
-                check_new_id("team", team, {*settings.present_agents()})
-            elif not may_exist:
-                raise TeamExists(team=key.lower())
-            entry: Entry = part.get(key or team) or {}
-            check_fields("team", fields, FIELDS, entry)
-            changed = merged(entry, fields)
-            _check(changed, set(settings.present_agents()))
-            part[key or team] = changed
-            added.append(key is None)
-
-        settings = self._file.update(change)
-        return team_view(settings, self._file.document(), small), added[-1]
 
 
 def _check(entry: Entry, present: set[str]) -> None:

@@ -54,8 +54,6 @@ def agent_view(
     own = settings.present_agents()[agent]
     directory = Directory.of(settings)
     provider, model = settings.choice_of(agent)
-    beat = own.heartbeat
-    every = settings.monitoring.heartbeat_interval if beat.interval is None else beat.interval
     budgets = settings.budgets
     teams = directory.teams_of(agent)
     return AgentView(
@@ -71,7 +69,7 @@ def agent_view(
         leads=tuple(team for team in teams if directory.leader_of(team) == agent),
         session=settings.session_scope(agent),
         turn_timeout_s=own.turn_timeout_s or settings.guards.turn_timeout_s,
-        heartbeat_s=every if beat.enabled else 0,
+        heartbeat_s=settings.heartbeat_s(agent),
         budget={
             "turn_usd": _first(own.budget.turn_usd, budgets.turn_usd),
             "daily_usd": _first(own.budget.daily_usd, budgets.agent_daily_usd),

@@ -69,6 +69,14 @@ def whole_day(day: str) -> str:
     return f"day/{day}"
 
 
+def day_of(account: str) -> str | None:
+    """The day that a budget is for; None for an account that has no end."""
+    match account.split("/"):
+        case ["agent" | "team", _, day] | ["day", day]:
+            return day
+    return None
+
+
 def dollars(micros: int) -> str:
     """Money as people write it; small sums keep what would otherwise be nothing."""
     digits = 2 if micros >= 10_000 or micros == 0 else 4

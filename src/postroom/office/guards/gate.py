@@ -156,7 +156,6 @@ class Gate:
         if spent + wanted <= limit:
             return Refused(name, mail, seconds=self._patience(error.data["since"]))
         if not name.startswith((CONVERSATION, MESSAGES)):
-            now = self._clock.now()
             trip = Trip(
                 guard=Guard.BUDGET,
                 account=name,
@@ -164,7 +163,7 @@ class Gate:
                 limit=limit,
                 wanted=wanted,
                 spent=spent,
-                until=self._rules.days.end(now),
+                until=self._rules.end_of(name, self._clock.now()),
             )
             return Refused(name, mail, Guard.BUDGET, trip)
         talk = conversation_of(mail[0])

@@ -89,7 +89,7 @@ class Refusals:
             return [c.CancelConversation(correlation_id=talk, reason=reason, keep=KEPT, actor=agent)]
         until = self._clock.now() + HELD_S * SECOND
         if refused.reason == Guard.BUDGET:
-            until = self._rules.days.end(self._clock.now())
+            until = self._rules.end_of(refused.account, self._clock.now())
         return [c.Hold(account=refused.account, until=until, **each) for each in held]
 
     async def _tripped(

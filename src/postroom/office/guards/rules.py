@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from postroom.office.guards.accounts import micros
+from postroom.office.guards.accounts import day_of, micros
 from postroom.office.guards.days import Days
 from postroom.office.schedules import house_zone
 from postroom.settings.model import Settings
@@ -40,6 +40,10 @@ class GuardRules(msgspec.Struct, frozen=True, kw_only=True):
 
     def terms(self, agent: str) -> Terms:
         return self.agents.get(agent) or Terms()
+
+    def end_of(self, account: str, now: int) -> int:
+        """When a budget begins anew. A limit that somebody set for good is looked at again every day."""
+        return self.days.end(day_of(account) or self.days.of(now))
 
     @classmethod
     def of(cls, settings: Settings) -> "GuardRules":

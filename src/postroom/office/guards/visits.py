@@ -78,9 +78,21 @@ class Visit:
             except LimitReached:
                 continue
             except AccountFrozen:
-                pass  # a turn under way may end
+                # Nothing more can be set aside; a turn under way may end, but not spend without a limit.
+                return await self._fits(used)
             return True
         return False
+
+    async def _fits(self, used: int) -> bool:
+        """Whether all accounts have so much, beside what others have spent and set aside."""
+        known = await self._room.accounts(*(charge.account for charge in self.money))
+        for charge in self.money:
+            account = known[charge.account]
+            limit = charge.limit if account.limit is None else account.limit
+            others = account.spent + account.reserved - self.reserved
+            if limit is not None and others + used > limit:
+                return False
+        return True
 
     def took(self, turn: Turn) -> None:
         """A turn is over, whatever came of it."""

@@ -77,6 +77,7 @@ class Reader:
         self._name = f"plugin/{plugin.name}"
         self._holder = f"{room.actor}/{uuid.uuid4().hex[:8]}"
         self._saved: int | None = None
+        self._telling = False
 
     def stop(self) -> None:
         self._stopping.set()
@@ -113,6 +114,7 @@ class Reader:
 
     async def _follow(self) -> None:
         self._plugin.position = await self._begin()
+        self._telling = False
         following = asyncio.create_task(self._tell_all())
         keeping = asyncio.create_task(self._keep())
         try:
@@ -139,7 +141,9 @@ class Reader:
         while True:
             await asyncio.sleep(SAVE_S)
             await self._save(hold=True)
-            if not self._plugin.running or not await self._lead(LEASE_S):
+            # In the middle of an event it ends by itself, after whoever must know was told that it is off.
+            off = not self._plugin.running and not self._telling
+            if off or not await self._lead(LEASE_S):
                 return
 
     async def _save(self, *, hold: bool) -> None:
@@ -154,7 +158,10 @@ class Reader:
             try:
                 async with aclosing(self._room.events(self._plugin.position or 0, follow=True)) as events:
                     async for event in events:
-                        if not await self._tell(event):
+                        self._telling = True
+                        taken = await self._tell(event)
+                        self._telling = False
+                        if not taken:
                             return
                         self._plugin.position = event.seq
             except EventsPruned as error:
