@@ -62,6 +62,7 @@ JSON = {"content-type": "application/json"}
         ("PUT", "/api/settings", '{"api": 5}', 422),
         ("PUT", "/api/settings", "[" * 500 + "]" * 500, 422),
         ("PUT", "/api/settings", '{"x": ' + "[" * 5000 + "]" * 5000 + "}", 400),
+        ("POST", "/api/setup", '{"x": ' + "[" * 900 + "]" * 900 + "}", 422),
         ("POST", "/api/tasks", '{"title": "x", "projectId": "nope"}', 404),
         ("POST", "/api/tasks", '{"title": "x", "status": "nope"}', 422),
         ("PUT", "/api/tasks/reorder", '{"columns": {"nope": []}}', 422),

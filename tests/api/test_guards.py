@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from postroom.clock import ManualClock, SystemClock
 from tests.api.house import House, opened
 
 PINGPONG: dict[str, Any] = {
@@ -50,7 +51,9 @@ async def test_a_conversation_that_goes_in_circles_waits_for_a_person(tmp_path: 
 
 
 async def test_a_budget_of_today_is_shown_and_raised(tmp_path: Path) -> None:
-    async with opened(tmp_path, budgets={"daily_usd": 5}) as house:
+    # A clock that stands: else it may be tomorrow before the test is over.
+    clock = ManualClock(SystemClock().now())
+    async with opened(tmp_path, works=False, clock=clock, budgets={"daily_usd": 5}) as house:
         budgets = (await house.http.get("/api/guards")).json()["budgets"]
         assert budgets[0]["limit"] == 5_000_000
         raised = await house.http.post(

@@ -262,3 +262,14 @@ async def test_tools_need_a_token_that_holds(still: House) -> None:
                 "/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, headers=headers
             )
             assert answer.status_code == 401, token
+
+
+async def test_a_name_that_is_added_while_the_house_is_open_leads_to_the_tools_too(still: House) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    asked = {**HEADERS, "host": "office.example:3777", "origin": "https://page.example"}
+    assert (await still.http.post("/mcp", json=body, headers=HEADERS)).status_code == 200
+    assert (await still.http.post("/mcp", json=body, headers=asked)).status_code == 403
+    api = {"hosts": ["office.example"], "origins": ["https://page.example"]}
+    assert (await still.http.put("/api/settings", json={"api": api})).status_code == 200
+    answer = await still.http.post("/mcp", json=body, headers=asked)
+    assert answer.status_code == 200, answer.text

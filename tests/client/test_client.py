@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
 from postroom.client import AsyncClient, Client, ServiceError
+from postroom.errors import InvalidField
 from tests.api.v1.service import OWNER, Service, serving
 
 SPEC = {"sections": [{"type": "decision", "field": "decision", "options": ["yes", "no"]}]}
@@ -144,3 +146,37 @@ async def test_what_is_not_from_the_service_is_an_error_with_its_status(status: 
             await queue.scopes()
     assert caught.value.status == status
     assert (len(seen) > 1) is (status == 502), "a proxy whose house is gone is asked again"
+
+
+@pytest.mark.parametrize(
+    ("status", "document"),
+    [
+        (502, {"error": None, "meta": None}),
+        (429, {"error": {"code": "RATE_LIMITED", "retry_after": "soon"}, "meta": []}),
+        (403, {"error": "blocked", "message": "by a proxy"}),
+        (403, ["blocked"]),
+        (200, {"login": "https://portal.example.org"}),
+        (200, []),
+        (200, None),
+    ],
+)
+async def test_json_of_somebody_else_is_an_error_with_its_status_too(status: int, document: Any) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(status, json=document)
+
+    transport = httpx2.MockTransport(answer)
+    async with AsyncClient("http://x", "k", transport=transport, patience_s=0) as queue:
+        with pytest.raises(ServiceError) as caught:
+            await queue.scopes()
+    assert caught.value.status == status
+
+
+@pytest.mark.parametrize("odd", ["", ".", ".."])
+async def test_a_name_that_would_lead_to_another_route_is_refused(odd: str) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        raise AssertionError(f"{request.url} was asked")
+
+    async with AsyncClient("http://x", "k", transport=httpx2.MockTransport(answer)) as queue:
+        for call in (queue.get("shop", odd), queue.queue(f"shop/{odd}"), queue.queues(odd)):
+            with pytest.raises(InvalidField):
+                await call

@@ -131,13 +131,18 @@ def test_roles_are_taken_once(house: HouseProcess) -> None:
     assert house.now().pid == pid
 
 
-def test_the_log_holds_no_secret_and_nothing_a_terminal_obeys(tmp_path: Path) -> None:
-    secret = "sk-very-secret-0123456789"
+def test_neither_log_nor_ledger_holds_a_secret_or_anything_a_terminal_obeys(tmp_path: Path) -> None:
+    secret, later = "sk-very-secret-0123456789", "set-while-the-house-was-open"
     house = HouseProcess(tmp_path, models={"anthropic": {"api_key": secret}})
     try:
         house.start()
         token = house.home.token.read_text().strip()
-        for path in ("/api/%1b[31mred", f"/api/{token}", f"/api/{secret}"):
+        models = {"anthropic": {"api_key": secret}, "openai": {"api_key": later}}
+        changed = httpx2.put(
+            f"{house.url}/api/settings", headers=house.headers, json={"models": models}, timeout=60
+        )
+        assert changed.status_code == 200
+        for path in ("/api/%1b[31mred", f"/api/{token}", f"/api/{secret}", f"/api/{later}"):
             get(f"{house.url}{path}", headers={"authorization": "Bearer wrong-wrong-wrong-wrong"})
         house.cli("stop")
     finally:
@@ -145,8 +150,11 @@ def test_the_log_holds_no_secret_and_nothing_a_terminal_obeys(tmp_path: Path) ->
     log = (house.home.logs / "postroom.log").read_text()
     lines = [json.loads(line) for line in log.splitlines()]
     assert any("refused" in line["text"] for line in lines)
-    assert token not in log
-    assert secret not in log
+    ledger = b"".join(file.read_bytes() for file in house.home.path.glob("postroom.db*"))
+    assert b"api.refused" in ledger
+    for word in (token, secret, later):
+        assert word not in log
+        assert word.encode() not in ledger
     assert "\x1b" not in log
     shown = house.cli("logs").stdout
     assert "\x1b" not in shown

@@ -1,6 +1,7 @@
 """An authority of our own, and servers that show certificates it has signed."""
 
 import datetime
+import ipaddress
 import ssl
 from pathlib import Path
 
@@ -40,13 +41,23 @@ class Authority:
         pem = self._certificate.public_bytes(serialization.Encoding.PEM).decode()
         return ssl.create_default_context(cadata=pem)
 
+    def file(self) -> Path:
+        """Its certificate, for those who want to trust it."""
+        path = self._folder / "authority.pem"
+        path.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
+        return path
+
     def showing(self, host: str) -> ssl.SSLContext:
-        """For a server with this name."""
+        """For a server with this name or address."""
+        try:
+            name: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
+        except ValueError:
+            name = x509.DNSName(host)
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         certificate = (
             self._begun(subject, key)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([name]), critical=False)
             .sign(self._key, hashes.SHA256())
         )
         path = self._folder / f"{host}.pem"

@@ -2,11 +2,21 @@
 
 import asyncio
 import socket
+import threading
 from typing import Any
 
 import pytest
 
-from postroom.webhooks.addresses import AddressRefused, check_url, is_public, resolve
+from postroom.webhooks.addresses import AddressRefused, check_url, is_public, networks, resolve
+
+
+def leads_to(monkeypatch: pytest.MonkeyPatch, *ips: str) -> None:
+    """Every name leads to these addresses."""
+
+    def lookup(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+        return [(socket.AF_INET, 1, 6, "", (ip, port)) for ip in ips]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +41,9 @@ from postroom.webhooks.addresses import AddressRefused, check_url, is_public, re
         "2002:7f00:1::",
         "64:ff9b:1::1",
         "64:ff9b::10.0.0.1",
+        "fec0::1",
+        "::127.0.0.1",
+        "::ffff:0:10.0.0.1",
     ],
 )
 def test_addresses_inside_are_not_public(ip: str) -> None:
@@ -58,19 +71,13 @@ async def test_an_address_inside_is_refused_however_it_is_written(url: str) -> N
 
 
 async def test_a_name_that_leads_inside_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lookup(host: str, port: int, **_: Any) -> list[Any]:
-        return [(socket.AF_INET, 1, 6, "", ("1.1.1.1", port)), (socket.AF_INET, 1, 6, "", ("10.0.0.1", port))]
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", lookup)
+    leads_to(monkeypatch, "1.1.1.1", "10.0.0.1")
     with pytest.raises(AddressRefused, match=r"leads to 10\.0\.0\.1"):
         await resolve("https://rebind.example.org/")
 
 
 async def test_the_address_that_was_checked_is_the_one_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lookup(host: str, port: int, **_: Any) -> list[Any]:
-        return [(socket.AF_INET, 1, 6, "", ("1.1.1.1", port))]
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", lookup)
+    leads_to(monkeypatch, "1.1.1.1")
     found = await resolve("https://hooks.example.org/x")
     assert (found.ip, found.host, found.port) == ("1.1.1.1", "hooks.example.org", 443)
 
@@ -86,3 +93,52 @@ async def test_the_address_that_was_checked_is_the_one_that_is_used(monkeypatch:
 def test_only_plain_https_urls_are_taken(url: str) -> None:
     with pytest.raises(AddressRefused):
         check_url(url)
+
+
+LAN = networks(["192.168.7.0/24", "fd00:7::/64"])
+
+
+async def test_networks_that_the_owner_names_may_be_led_to_and_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leads_to(monkeypatch, "192.168.7.20")
+    for url in ("https://nas.example.org/", "http://nas.example.org:8080/", "https://192.168.7.20/"):
+        assert (await resolve(url, inside=LAN)).ip == "192.168.7.20"
+    for url in ("https://192.168.8.1/", "http://10.0.0.1/", "https://localhost/", "http://127.0.0.1/"):
+        with pytest.raises(AddressRefused):
+            check_url(url, inside=LAN)
+    assert check_url("http://[fd00:7::1]/x", inside=LAN) == ("fd00:7::1", 80, False)
+    leads_to(monkeypatch, "192.168.7.20", "192.168.8.1")
+    with pytest.raises(AddressRefused, match=r"leads to 192\.168\.8\.1"):
+        await resolve("https://rebind.example.org/", inside=LAN)
+
+
+async def test_without_tls_nothing_leaves_the_networks_that_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leads_to(monkeypatch, "1.1.1.1")
+    with pytest.raises(AddressRefused, match="https"):
+        await resolve("http://hooks.example.org/", inside=LAN)
+    with pytest.raises(AddressRefused, match="https"):
+        check_url("http://1.1.1.1/", inside=LAN)
+    assert (await resolve("https://hooks.example.org/", inside=LAN)).secure
+
+
+async def test_a_resolver_that_does_not_answer_keeps_nobody_else_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = threading.Event()
+
+    def lookup(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+        answer.wait(600)
+        return [(socket.AF_INET, 1, 6, "", ("1.1.1.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    waiting = [asyncio.create_task(resolve(f"https://h{n}.example.org/")) for n in range(50)]
+    try:
+        async with asyncio.timeout(60):
+            await asyncio.sleep(0)
+            assert await asyncio.to_thread(lambda: "read") == "read"
+    finally:
+        answer.set()
+    assert {found.ip for found in await asyncio.gather(*waiting)} == {"1.1.1.1"}

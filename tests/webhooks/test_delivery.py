@@ -20,28 +20,33 @@ from postroom.kernel.commands import Claim
 from postroom.kernel.rows import Stored
 from postroom.kernel.webhooks import Webhook
 from postroom.webhooks import delivery as deliveries
+from postroom.webhooks.addresses import networks, nowhere
 from postroom.webhooks.crowd import AT_ONCE, LONGEST_S, Crowd
 from postroom.webhooks.delivery import Couriers
 from postroom.webhooks.relay import delivery
 from postroom.webhooks.service import Webhooks, make_place
-from tests.api.v1.receiver import Receiver
+from postroom.webhooks.trust import trusting
+from tests.api.v1.receiver import Receiver, everywhere
 from tests.webhooks.authority import Authority
 
 HOST = "hooks.example.org"
+MISMATCH = (
+    "its certificate is not trusted (Hostname mismatch, certificate is not valid for 'other.example.org'.)"
+)
 
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the resolver knows, by name; everything else it asks the real one."""
     known: dict[str, str] = {}
-    real = asyncio.BaseEventLoop.getaddrinfo
+    real = socket.getaddrinfo
 
-    async def lookup(loop: Any, host: Any, port: Any, **more: Any) -> Any:
+    def lookup(host: Any, *more: Any, **options: Any) -> Any:
         if host == "nowhere.example.org":
             raise socket.gaierror(socket.EAI_AGAIN, "try again")
-        return await real(loop, known.get(host, host), port, **more)
+        return real(known.get(host, host), *more, **options)
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", lookup)
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
     return known
 
 
@@ -49,7 +54,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 async def telling(folder: Path, **options: Any) -> AsyncIterator[Room]:
     async with (
         postroom.open(f"sqlite:///{folder / 'room.db'}", durability="relaxed") as room,
-        Webhooks(room, **{"private": True, **options}).running(),
+        Webhooks(room, **{"inside": everywhere, **options}).running(),
     ):
         yield room
 
@@ -118,7 +123,7 @@ async def test_a_host_that_shows_another_name_gets_nothing(tmp_path: Path, names
     ):
         assert (await settled(room, await send(room, f"https://{HOST}:{port}/"))).state == "completed"
         message = await settled(room, await send(room, f"https://other.example.org:{port}/"))
-        assert (message.state, message.failure_reason) == ("dead", "no answer (ConnectError)")
+        assert (message.state, message.failure_reason) == ("dead", MISMATCH)
         assert receiver.tries == 1
 
 
@@ -128,13 +133,44 @@ async def test_an_authority_that_nobody_knows_is_not_trusted(tmp_path: Path, nam
         telling(tmp_path) as room,
         answering(Authority(tmp_path).showing(HOST)) as (receiver, port),
     ):
-        assert (await settled(room, await send(room, f"https://{HOST}:{port}/"))).state == "dead"
+        message = await settled(room, await send(room, f"https://{HOST}:{port}/"))
+        assert message.state == "dead"
+        assert (message.failure_reason or "").startswith("its certificate is not trusted (unable to get")
         assert receiver.tries == 0
+
+
+async def test_an_authority_of_ones_own_is_trusted_besides_the_others(
+    tmp_path: Path, names: dict[str, str]
+) -> None:
+    authority = Authority(tmp_path)
+    names[HOST] = "127.0.0.1"
+    tls = trusting(str(authority.file()))
+    assert tls is not None
+    assert len(tls.get_ca_certs()) > 1
+    lan = networks(["127.0.0.0/8"])
+    async with (
+        telling(tmp_path, tls=tls, inside=lambda: lan) as room,
+        answering(authority.showing(HOST)) as (receiver, port),
+    ):
+        message = await settled(room, await send(room, f"https://{HOST}:{port}/"))
+        assert (message.state, receiver.tries) == ("completed", 1), message.failure_reason
+
+
+@pytest.mark.parametrize("content", [None, b"no certificate"])
+def test_a_file_of_authorities_that_cannot_be_used_is_told_and_stops_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes | None
+) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_bytes(content)
+    assert trusting(str(file)) is None
+    assert "webhooks.ca_file" in caplog.text
+    assert trusting(None) is None
 
 
 async def test_a_name_that_leads_inside_is_given_up_at_once(tmp_path: Path, names: dict[str, str]) -> None:
     names[HOST] = "127.0.0.1"
-    async with telling(tmp_path, private=False) as room, answering() as (receiver, port):
+    async with telling(tmp_path, inside=nowhere) as room, answering() as (receiver, port):
         message = await settled(room, await send(room, f"https://{HOST}:{port}/", max_retries=5))
         assert (message.state, message.attempts, receiver.tries) == ("dead", 1, 0)
         assert "not public" in (message.failure_reason or "")
@@ -211,7 +247,7 @@ async def test_what_is_taken_in_the_moment_of_a_stop_is_still_delivered(
     ):
         await make_place(room)
         sent = await send(room, f"http://127.0.0.1:{port}/")
-        running = asyncio.create_task(Couriers(room, SystemClock(), private=True).run())
+        running = asyncio.create_task(Couriers(room, SystemClock(), inside=everywhere).run())
         take = room.take
 
         async def take_and_stop(command: Claim, wait: float = 0) -> list[Stored]:

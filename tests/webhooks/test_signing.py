@@ -15,4 +15,5 @@ def test_others_are_not() -> None:
     assert not verify(SECRET, b'{"a":2}', signature, 1000)
     assert not verify(SECRET, BODY, signature, 1301), "too old"
     assert not verify(SECRET, BODY, signature.replace("t=1000", "t=1200"), 1200), "the time is signed too"
-    assert not verify(SECRET, BODY, "nonsense", 1000)
+    for nonsense in ("nonsense", "t=1000,v1=\xe4", "t=\u0661,v1=x", "t=" + "9" * 5000 + ",v1=x", ""):
+        assert not verify(SECRET, BODY, nonsense, 1000)

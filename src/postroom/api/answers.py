@@ -16,7 +16,21 @@ class Json(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        return _encode(content)
+        try:
+            return _encode(content)
+        except UnicodeEncodeError:
+            return _encode(_whole(content))
+
+
+def _whole(value: Any) -> Any:
+    """Half a character, as names of files and JSON of others may hold, is shown as one that is not known."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, dict):
+        return {_whole(name): _whole(below) for name, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(below) for below in value]
+    return value
 
 
 OK = {"ok": True}

@@ -1,15 +1,16 @@
 """The whole API as one application: routes, errors, live events, and the doorkeeper in front."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from fastapi import APIRouter, FastAPI
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from postroom import __version__
-from postroom.api import pages, problems
+from postroom.api import examples, pages, problems
 from postroom.api.answers import Json, error_body
 from postroom.api.express import Express
 from postroom.api.front import Front
@@ -98,7 +99,7 @@ def create_app(
     problems.register(app)
     owner = OwnerToken(front.token)
     logins = Logins(owner, front.clock)
-    audit = Audit(front.room, front.clock)
+    audit = Audit(front.room, front.clock, front.redact)
     tail = Tail(front.room, front.translate)
     for part in PARTS:
         app.include_router(part.routes(front))
@@ -117,7 +118,8 @@ def create_app(
         check_key=front.check_key,
     )
     pages.register(app, front, logins, keeper.failed_login)
-    return Api(keeper, tail)
+    examples.show(app)
+    return Api(keeper, tail, front.closing)
 
 
 def _tools(front: Front, inner: ASGIApp) -> tuple[ASGIApp, contextlib.AbstractAsyncContextManager[None]]:
@@ -136,10 +138,12 @@ class _Split:
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] != TOOLS or self.tools is None:
-            await self.app(self._plain(scope), receive, send)
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+        elif scope["path"] != TOOLS or self.tools is None:
+            await _once(self.app, self._plain(scope), receive, send)
         elif scope["method"] == "POST":
-            await self.tools(scope, receive, send)
+            await _once(self.tools, scope, receive, send)
         else:
             # We begin nothing by ourselves, so there is no stream to listen to, and no session to end.
             body = error_body(TOOLS, "METHOD_NOT_ALLOWED", "Method not allowed")
@@ -148,11 +152,27 @@ class _Split:
     def _plain(self, scope: Scope) -> Scope:
         """Routes are made once; who comes by another name is led to them."""
         for alias, meant in self.aliases.items():
-            if scope["type"] == "http" and scope["path"].startswith(f"{alias}/"):
+            if scope["path"].startswith(f"{alias}/"):
                 raw: bytes = scope.get("raw_path") or scope["path"].encode()
                 path = meant + scope["path"].removeprefix(alias)
                 return {**scope, "path": path, "raw_path": meant.encode() + raw.removeprefix(alias.encode())}
         return scope
+
+
+async def _once(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """The framework raises once more what it has answered and logged; the connection is none the worse."""
+    answered = False
+
+    async def watched(message: Message) -> None:
+        nonlocal answered
+        await send(message)
+        answered = message["type"] == "http.response.body" and not message.get("more_body")
+
+    try:
+        await app(scope, receive, watched)
+    except Exception:
+        if not answered:
+            raise
 
 
 @dataclass(frozen=True)
@@ -161,10 +181,12 @@ class Api:
 
     door: ASGIApp
     tail: Tail
+    closing: asyncio.Event
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.door(scope, receive, send)
 
     async def end_streams(self) -> None:
-        """Before the server closes: it waits for those who listen, and they would listen for ever."""
+        """Before the server closes: it waits for those who listen or wait, and they would do so for long."""
+        self.closing.set()
         await self.tail.close()

@@ -1,5 +1,6 @@
 """What the API stands on, handed in by whoever puts the house together."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +72,10 @@ class Front:
     check_restart: Callable[[], None] = lambda: None
     """Raises when the house could not come back as things are."""
     check_key: CheckKey = no_keys
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the house begins to close: then nobody waits any more."""
+    redact: Callable[[str], str] = str
+    """Takes secrets out of what is kept of a refused request."""
     translate: Translate = nothing
     """What listeners are told of a ledger event."""
 

@@ -122,6 +122,7 @@ def routes(archive: Archive) -> APIRouter:
 
     @api.get("/api/insights/report", response_class=HTMLResponse)
     def report(since: Day = None, until: Day = None) -> HTMLResponse:
+        """A page of everything below, to be read in a browser or kept."""
         with archive.engine() as engine:
             from postroom.pipeline.serving.insights import period
             from postroom.pipeline.serving.report import report as page
@@ -130,6 +131,9 @@ def routes(archive: Archive) -> APIRouter:
 
     @api.get("/api/insights/{topic}")
     def insight(topic: str, since: Day = None, until: Day = None) -> Any:
+        """One table of the lake: overview, agents, agent_days, queues, hours, days, channels, channel_days,
+        costs, failures, handoffs, sla, runs or quarantine.
+        """
         with archive.engine() as engine:
             from postroom.pipeline.serving import insights
 
@@ -140,6 +144,7 @@ def routes(archive: Archive) -> APIRouter:
 
     @api.get("/api/traces")
     def traces(since: Day = None, until: Day = None, limit: Limit = 50) -> list[dict[str, Any]]:
+        """Conversations, the newest first, with how long they took and what they cost."""
         with archive.engine() as engine:
             from postroom.pipeline.serving.insights import period
             from postroom.pipeline.serving.traces import traces as newest
@@ -148,6 +153,7 @@ def routes(archive: Archive) -> APIRouter:
 
     @api.get("/api/traces/{trace_id:path}")
     def trace(trace_id: str) -> dict[str, Any]:
+        """Everything of one conversation, from the lake and from what it does not have yet."""
         from postroom.pipeline.serving.traces import trace as find
 
         try:
@@ -165,6 +171,7 @@ def routes(archive: Archive) -> APIRouter:
         since: Day = None,
         limit: Limit = 50,
     ) -> list[dict[str, Any]]:
+        """What was said, by words; from the lake and from what it does not have yet."""
         from postroom.pipeline.serving.history import Search
         from postroom.pipeline.serving.history import search as find
 

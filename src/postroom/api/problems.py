@@ -1,15 +1,17 @@
 """Everything that goes wrong behind the door, as an answer: never a trace, never a bare 500."""
 
+import errno
 import logging
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
 from postroom.api.answers import Json, error_body, failure
-from postroom.errors import BodyTooLarge, PostroomError
+from postroom.errors import BodyTooLarge, InvalidField, PostroomError
 from postroom.settings.problems import field_of, told
 
 log = logging.getLogger("postroom.api")
@@ -20,6 +22,8 @@ _STATUS_CODES = {
     404: ("NOT_FOUND", "Not found"),
     405: ("METHOD_NOT_ALLOWED", "Method not allowed"),
 }
+# What a name that somebody gave may be, and no name on a disk can.
+_NO_PLACES = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP})
 SOURCES = frozenset({"body", "path", "query", "header"})
 
 
@@ -28,15 +32,27 @@ def needs(sentence: str, *fields: str) -> dict[str, Any]:
     return {"x-needs": {"sentence": sentence, "fields": list(fields)}}
 
 
-def register(app: FastAPI) -> None:
+def register(app: Starlette) -> None:
     app.add_exception_handler(PostroomError, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(UnicodeEncodeError, _told)
+    app.add_exception_handler(OSError, _told)
     app.add_exception_handler(Exception, _told)
+
+
+def understood(error: Exception) -> Exception:
+    """Errors of the system that come from what was asked, as what they are."""
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidField("body", "holds half a character (a surrogate without its other half)")
+    if isinstance(error, OSError) and error.errno in _NO_PLACES:
+        return InvalidField("body", f"names a path that cannot be used: {(error.strerror or '').lower()}")
+    return error
 
 
 def answer(method: str, path: str, error: Exception) -> Json:
     """Of whatever went wrong while a request was carried out."""
+    error = understood(error)
     if not isinstance(error, PostroomError):
         log.error("%s %s failed", method, path, exc_info=error)
         message = "Something unexpected went wrong. It is in the log: postroom logs"

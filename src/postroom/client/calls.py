@@ -7,6 +7,7 @@ import msgspec
 
 from postroom.client.failures import refused
 from postroom.client.things import Key, Message, Page, Queue, Rule, Scope
+from postroom.errors import InvalidField
 
 T = TypeVar("T")
 
@@ -41,6 +42,8 @@ class Call(Generic[T]):
             raise refused(status, document)
         if self._answer is None:
             return document
+        if not isinstance(document, dict) or "data" not in document:
+            raise refused(status, {"error": {"message": "the answer is not one of the service"}})
         if isinstance(self._answer, tuple):
             (kind,) = self._answer
             items = msgspec.convert(document["data"], list[kind])
@@ -48,18 +51,25 @@ class Call(Generic[T]):
         return msgspec.convert(document["data"], self._answer)
 
 
+def _word(text: str, field: str) -> str:
+    """A name as one step of a path; one that would lead elsewhere is none."""
+    if text in ("", ".", ".."):
+        raise InvalidField(field, f"{text!r} is no name")
+    return quote(text, safe="")
+
+
 def place(queue: str) -> str:
     """`scope/queue` as the path of its routes. Names of queues with more slashes: use the queue's id."""
     scope, _, slug = queue.partition("/")
-    return f"/scopes/{quote(scope, safe='')}/queues/{quote(slug, safe='')}"
+    return f"{_scope(scope)}/queues/{_word(slug, 'queue')}"
 
 
 def _scope(scope: str) -> str:
-    return f"/scopes/{quote(scope, safe='')}"
+    return f"/scopes/{_word(scope, 'scope')}"
 
 
 def _of(message: Message, verb: str) -> str:
-    return f"{_scope(message.scope)}/messages/{quote(message.id, safe='')}/{verb}"
+    return f"{_scope(message.scope)}/messages/{_word(message.id, 'message_id')}/{verb}"
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -123,7 +133,7 @@ def extend(message: Message, seconds: float | None) -> Call[Message]:
 
 
 def get(scope: str, message_id: str) -> Call[Message]:
-    return Call("GET", f"{_scope(scope)}/messages/{quote(message_id, safe='')}", Message)
+    return Call("GET", f"{_scope(scope)}/messages/{_word(message_id, 'message_id')}", Message)
 
 
 def messages(scope: str, filters: dict[str, Any]) -> Call[Page[Message]]:
@@ -158,7 +168,7 @@ def create_key(scope: str | None, name: str, options: dict[str, Any]) -> Call[Ke
 
 
 def trace(scope: str, correlation_id: str) -> Call[list[dict[str, Any]]]:
-    path = f"{_scope(scope)}/audit/trace/{quote(correlation_id, safe='')}"
+    path = f"{_scope(scope)}/audit/trace/{_word(correlation_id, 'correlation_id')}"
     return Call("GET", path, list[dict[str, Any]])
 
 

@@ -30,15 +30,17 @@ class ServiceError(PostroomError):
 
 
 def refused(status: int, document: Any) -> ServiceError:
-    error = document.get("error", {}) if isinstance(document, dict) else {}
-    meta = document.get("meta", {}) if isinstance(document, dict) else {}
+    """Also of something that stands before the service and answers in its own way."""
+    said = document if isinstance(document, dict) else {}
+    error, meta = said.get("error") or {}, said.get("meta")
     if not isinstance(error, dict):
         error = {"message": str(error)}
+    seconds = error.get("retry_after")
     return ServiceError(
         status=status,
         code=error.get("code", "HTTP_ERROR"),
         message=error.get("message", "no reason was given"),
         details=error.get("details", []),
-        retry_after=error.get("retry_after"),
-        request_id=meta.get("request_id"),
+        retry_after=seconds if isinstance(seconds, int | float) else None,
+        request_id=meta.get("request_id") if isinstance(meta, dict) else None,
     )

@@ -35,7 +35,9 @@ from postroom.office.retention import retention
 from postroom.room.core import SQLITE
 from postroom.settings import Secret, SecretMissing, Settings, with_environment
 from postroom.settings.part import Part
+from postroom.webhooks.addresses import networks
 from postroom.webhooks.service import Webhooks
+from postroom.webhooks.trust import trusting
 
 log = logging.getLogger("postroom.daemon")
 
@@ -122,7 +124,7 @@ async def opened(
         if listener is not None:
             given = settings.api.token.reveal(plan.environment) if settings.api.token else None
             token = owners_token(plan.home.token, given)
-            redact.know([token, *_secrets(settings)])
+            redact.know([token])
             url = url_of(settings.api.host, listener)
             tools = ToolFiles(plan.home.run / "tools", url, AgentTokens(OwnerToken(token), clock))
         staff = HouseStaff(
@@ -133,6 +135,7 @@ async def opened(
             works=Role.WORKER in plan.roles,
             environment=plan.environment,
             tools=tools,
+            changed=lambda settings: redact.know(_secrets(settings)),
         )
         await staff.open()
         stack.push_async_callback(staff.close, plan.grace_s)
@@ -147,10 +150,15 @@ async def opened(
             regular = asyncio.create_task(runs.keep(room))
             stack.push_async_callback(_ended, regular)
         if Role.WORKER in plan.roles:
-            await stack.enter_async_context(Webhooks(room, clock=clock).running())
+            tls = await asyncio.to_thread(trusting, settings.webhooks.ca_file)
+            told = Webhooks(
+                room, clock=clock, inside=lambda: networks(staff.settings.webhooks.networks), tls=tls
+            )
+            await stack.enter_async_context(told.running())
         if listener is not None:
             port = listener.getsockname()[1]
             front = _front(plan, room, staff, clock, token, port, started_at, restart)
+            front = replace(front, redact=redact)
             app = application(front, _store_url(plan, settings), runs)
             await stack.enter_async_context(serving(app, listener))
         yield Running(
@@ -228,7 +236,13 @@ def application(
     past = insights.routes(insights.Archive(str(lake.folder), store, runs, front.clock))
     if not visitors:
         return create_app(front, more=[past], tools=False)
-    service = v1.House(front.room, clock=front.clock, lake=lake)
+    service = v1.House(
+        front.room,
+        clock=front.clock,
+        lake=lake,
+        inside=lambda: networks(front.staff.settings.webhooks.networks),
+        closing=front.closing,
+    )
     name, *others = PREFIXES
     return create_app(
         replace(front, check_key=service.check_key),

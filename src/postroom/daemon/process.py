@@ -18,6 +18,8 @@ START_S = 30.0
 STOP_S = 30.0
 OUTPUT = "daemon.out"
 _LOOK_S = 0.02
+# Appended to, so that two who start at once do not write over each other.
+_OPEN = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
 
 
 class NotStarted(PostroomError):
@@ -47,7 +49,7 @@ def start(home: Home, roles: frozenset[Role], *, patience_s: float = START_S) ->
         if taken := roles & set(found.roles):
             raise AlreadyRunning(pid=found.pid, role=", ".join(sorted(taken)))
     read_end, write_end = os.pipe()
-    output = os.open(home.logs / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    output = os.open(home.logs / OUTPUT, _OPEN, 0o600)
     try:
         child = subprocess.Popen(
             [sys.executable, "-m", "postroom", "start", "--foreground", "--roles", ",".join(sorted(roles))],
@@ -75,10 +77,13 @@ def start(home: Home, roles: frozenset[Role], *, patience_s: float = START_S) ->
         if child.poll() is None:
             child.terminate()
             raise NotStarted(reason=f"it was not ready within {patience_s:g} seconds")
-        raise NotStarted(reason=_why(home))
+        raise NotStarted(reason=_why(home, child.returncode))
     # It is not our child any more: whoever asked for it goes away first.
     child.returncode = 0
-    return next(found for found in running(home.run) if found.pid == child.pid)
+    for found in running(home.run):
+        if found.pid == child.pid:
+            return found
+    raise NotStarted(reason="it closed again at once")
 
 
 def _hear(pipe: int, patience_s: float) -> bytes:
@@ -86,7 +91,9 @@ def _hear(pipe: int, patience_s: float) -> bytes:
     return os.read(pipe, 64) if ready else b""
 
 
-def _why(home: Home) -> str:
+def _why(home: Home, code: int) -> str:
+    if code < 0:
+        return f"it was ended by {signal.Signals(-code).name}"
     with contextlib.suppress(OSError):
         lines = (home.logs / OUTPUT).read_text("utf-8", "replace").strip().splitlines()
         if lines:

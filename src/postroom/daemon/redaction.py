@@ -18,11 +18,14 @@ _LOOKS_LIKE = re.compile(
 
 class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._words: set[str] = set()
         self._known: re.Pattern[str] | None = None
         self.know(secrets)
 
     def know(self, secrets: Iterable[str]) -> None:
-        words = sorted({word for word in secrets if len(word) >= _SHORTEST}, key=len, reverse=True)
+        """These too; what was a secret once stays one."""
+        self._words |= {word for word in secrets if len(word) >= _SHORTEST}
+        words = sorted(self._words, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, words))) if words else None
 
     def __call__(self, text: str) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +23,9 @@ class Role(StrEnum):
 
 
 ALL = frozenset(Role)
+# Who looks at a post holds it for a moment; nobody is turned away for that.
+_LOOKS = 25
+_PAUSE_S = 0.02
 
 
 def roles(text: str | None) -> frozenset[Role]:
@@ -81,8 +85,9 @@ class Posts:
     def announce(self, running: Running) -> None:
         data = msgspec.json.encode(running)
         for handle in self._files.values():
-            os.ftruncate(handle, 0)
+            # In this order, and longer than what is there: whoever reads meanwhile finds a process.
             os.pwrite(handle, data, 0)
+            os.ftruncate(handle, len(data))
 
     def leave(self) -> None:
         for handle in self._files.values():
@@ -94,12 +99,17 @@ class Posts:
 
 def _locked(path: Path, role: Role) -> int:
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        said = _said(handle)
-        os.close(handle)
-        raise AlreadyRunning(pid=said.get("pid", "unknown"), role=role.value) from None
+    for looks in range(_LOOKS, -1, -1):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            if looks:
+                time.sleep(_PAUSE_S)
+                continue
+            said = _said(handle)
+            os.close(handle)
+            raise AlreadyRunning(pid=said.get("pid", "unknown"), role=role.value) from None
     os.ftruncate(handle, 0)
     os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
     return handle

@@ -16,6 +16,7 @@ from postroom.settings.house import Api as ApiSettings
 
 BACKLOG = 1024
 KEEP_ALIVE_S = 30
+TICK_S = 1.0
 
 
 class AddressTaken(PostroomError):
@@ -79,6 +80,21 @@ def url_of(host: str, listener: socket.socket) -> str:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        self.should_exit = True
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        """Wakes once a second, for the date in its answers, instead of ten times; an end is seen at once."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await self._ending.wait()
+
     def capture_signals(self) -> Any:
         """Signals are the house's business."""
         return contextlib.nullcontext()
@@ -110,5 +126,5 @@ async def serving(app: Api, listener: socket.socket, *, grace_s: int = 5) -> Asy
         yield
     finally:
         await app.end_streams()
-        server.should_exit = True
+        server.end()
         await task

@@ -35,7 +35,9 @@ class HouseStaff:
         works: bool = True,
         environment: Mapping[str, str] = os.environ,
         tools: Callable[[str, str], Path | None] | None = None,
+        changed: Callable[[Settings], None] = lambda settings: None,
     ) -> None:
+        """`changed` hears of new settings before anybody works by them."""
         self._room = room
         self._file = file
         self._home = home
@@ -43,6 +45,7 @@ class HouseStaff:
         self._works = works
         self._environment = environment
         self._tools = tools
+        self._changed = changed
         self._settings = self._read()
         self._plugins = Plugins()
         self._office = self._made(self._settings)
@@ -92,6 +95,7 @@ class HouseStaff:
             settings = await asyncio.to_thread(self._read)
             if settings == self._settings:
                 return
+            self._changed(settings)
             made = self._made(settings)
             await made.furnish()
             before, old = self._office, self._settings

@@ -17,7 +17,7 @@ from postroom.kernel.store import Reader
 from postroom.kernel.webhooks import Webhook
 from postroom.room import Room
 from postroom.webhooks import signing
-from postroom.webhooks.addresses import AddressRefused, AddressUnknown, resolve
+from postroom.webhooks.addresses import AddressRefused, AddressUnknown, Inside, nowhere, resolve
 from postroom.webhooks.crowd import Crowd
 
 log = logging.getLogger("postroom.webhooks")
@@ -29,17 +29,17 @@ WAIT_S = 5.0
 
 
 class Couriers:
-    """`private` lets webhooks lead to addresses inside the house: for tests and closed networks.
+    """`inside` tells the networks that webhooks may lead to although they are not public.
 
     `tls` says whom to trust, instead of the authorities everybody trusts.
     """
 
     def __init__(
-        self, room: Room, clock: Clock, *, private: bool = False, tls: ssl.SSLContext | None = None
+        self, room: Room, clock: Clock, *, inside: Inside = nowhere, tls: ssl.SSLContext | None = None
     ) -> None:
         self._room = room
         self._clock = clock
-        self._private = private
+        self._inside = inside
         self._tls = tls
         self._stop = asyncio.Event()
         self._busy: set[asyncio.Task[None]] = set()
@@ -142,6 +142,8 @@ class Couriers:
         except AddressUnknown as error:
             return {"delivered": False, "problem": str(error)}
         except (httpx2.HTTPError, TimeoutError, OSError) as error:
+            if (distrust := _distrust(error)) is not None:
+                return {"delivered": False, "problem": f"its certificate is not trusted ({distrust})"}
             return {"delivered": False, "problem": f"no answer ({type(error).__name__})"}
         except Exception as error:
             log.exception("a delivery failed in an unforeseen way")
@@ -154,7 +156,7 @@ class Couriers:
 
     async def _send(self, client: httpx2.AsyncClient, hook: Webhook, body: bytes) -> int:
         """The status of the answer. An address is looked up anew each time, and no more is read."""
-        address = await resolve(hook.url, private=self._private)
+        address = await resolve(hook.url, inside=self._inside())
         url = httpx2.URL(hook.url)
         headers = {
             "host": url.netloc.decode(),
@@ -172,6 +174,15 @@ class Couriers:
         answer = await client.send(request, stream=True)
         await answer.aclose()
         return answer.status_code
+
+
+def _distrust(error: BaseException | None) -> str | None:
+    """What is wrong with the certificate that was shown, if that is what went wrong."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _who() -> dict[str, Any]:

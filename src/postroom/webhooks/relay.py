@@ -86,23 +86,26 @@ class Relay:
         """Handle the next events; whether there were any."""
         after = self._after if self._after is not None else await self._position()
         seen = await self._room.look(lambda reader: self._look(reader, after))
-        self._after = seen.last
         commands = [command for told in seen.told for command in self._deliveries(told)]
         last = c.SetPosition(name=POSITION, seq=seen.last, hold=True, actor="webhooks", tenant="")
         if commands:
             try:
                 await self._room.run(c.Unit(commands=(*commands, last), actor="webhooks", tenant=""))
-            except PostroomError:
+            except PostroomError as error:
+                _check_refused(error)
                 # One of them cannot be published (its queue was closed): each for itself, then.
                 for command in commands:
-                    with contextlib.suppress(PostroomError):
+                    try:
                         await self._room.run(command)
+                    except PostroomError as one:
+                        _check_refused(one)
                 await self._room.run(last)
             self._kept_at = time.monotonic()
         elif seen.last > after and time.monotonic() > self._kept_at + KEEP_S:
             # Reading again what nobody wanted to hear does no harm, so this need not be kept each time.
             await self._room.run(last)
             self._kept_at = time.monotonic()
+        self._after = seen.last
         return seen.last > after
 
     async def _position(self) -> int:
@@ -170,6 +173,12 @@ class Relay:
             if event.type == "message.dead_lettered":
                 payload["failure_reason"] = message.failure_reason
         return payload
+
+
+def _check_refused(error: PostroomError) -> None:
+    """What a queue refuses, it refuses for ever; what the store could not do is to be done again."""
+    if error.http_status >= 500:
+        raise error
 
 
 def delivery(hook: Webhook, told: dict[str, Any], message_id: str | None) -> c.Publish:

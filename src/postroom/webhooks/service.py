@@ -11,6 +11,7 @@ from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel import webhooks
 from postroom.room import Room
+from postroom.webhooks.addresses import Inside, nowhere
 from postroom.webhooks.delivery import Couriers
 from postroom.webhooks.relay import Relay
 
@@ -34,12 +35,12 @@ class Webhooks:
         room: Room,
         *,
         clock: Clock | None = None,
-        private: bool = False,
+        inside: Inside = nowhere,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._room = room
         self.relay = Relay(room)
-        self.couriers = Couriers(room, clock or room._core.clock, private=private, tls=tls)
+        self.couriers = Couriers(room, clock or room._core.clock, inside=inside, tls=tls)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

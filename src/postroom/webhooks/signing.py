@@ -7,6 +7,7 @@ SIGNATURE = "X-ScaiGrid-Signature"
 TIMESTAMP = "X-ScaiGrid-Timestamp"
 BOTH = "X-Postroom-Signature"
 TOLERANCE_S = 300
+MOST_DIGITS = 15
 
 
 def headers(secret: str, body: bytes, now_s: int) -> dict[str, str]:
@@ -22,9 +23,12 @@ def verify(secret: str, body: bytes, signature: str, now_s: int, tolerance_s: in
     """For receivers: whether the header `X-Postroom-Signature` fits the body and is fresh."""
     parts = {name: value for name, _, value in (part.partition("=") for part in signature.split(","))}
     sent = parts.get("t", "")
-    if not sent.isdecimal() or abs(now_s - int(sent)) > tolerance_s:
+    if not (sent.isascii() and sent.isdecimal() and len(sent) <= MOST_DIGITS):
         return False
-    return hmac.compare_digest(parts.get("v1", ""), _sign(secret, f"{sent}.".encode() + body))
+    if abs(now_s - int(sent)) > tolerance_s:
+        return False
+    given = parts.get("v1", "").encode("utf-8", "replace")
+    return hmac.compare_digest(given, _sign(secret, f"{sent}.".encode() + body).encode())
 
 
 def _sign(secret: str, data: bytes) -> str:

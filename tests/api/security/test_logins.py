@@ -105,3 +105,10 @@ async def test_the_page_holds_the_word_for_its_own_requests(still: House) -> Non
         assert csrf in (await client.get("/")).text
         script = await client.get("/home.js")
         assert script.headers["content-type"].startswith("text/javascript")
+
+
+async def test_who_only_looks_at_a_link_does_not_use_it_up(still: House) -> None:
+    url = await link(still)
+    async with still.stranger() as visitor:
+        assert "set-cookie" not in (await visitor.head(url)).headers
+        assert (await visitor.get(url)).status_code == 303

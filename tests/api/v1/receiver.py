@@ -3,8 +3,18 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
+
+from postroom.webhooks.addresses import Network, networks
+
+EVERYWHERE = networks(["0.0.0.0/0", "::/0"])
+
+
+def everywhere() -> Sequence[Network]:
+    """Where webhooks may lead in tests: to ourselves too."""
+    return EVERYWHERE
 
 
 class Receiver:
@@ -50,10 +60,10 @@ class Receiver:
 
 
 @contextlib.asynccontextmanager
-async def receiving(fail_first: int = 0) -> AsyncIterator[Receiver]:
+async def receiving(fail_first: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
     receiver = Receiver(fail_first)
-    server = await asyncio.start_server(receiver.handle, "127.0.0.1", 0)
-    receiver.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
+    server = await asyncio.start_server(receiver.handle, "127.0.0.1", 0, ssl=tls)
+    receiver.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
     try:
         yield receiver
     finally:

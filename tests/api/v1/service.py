@@ -110,9 +110,7 @@ def _app(room: Room, **options: Any) -> tuple[House, FastAPI]:
 async def serving(
     folder: Path, clock: Clock | None = None, *, url: str | None = None, **options: Any
 ) -> AsyncIterator[Service]:
-    house_options = {
-        name: options.pop(name) for name in ("rates", "lake", "private_webhooks") if name in options
-    }
+    house_options = {name: options.pop(name) for name in ("rates", "lake", "inside") if name in options}
     options = {"durability": "relaxed", "actor": "tester", **options}
     if clock is not None:
         options |= {"clock": clock, "housekeeping": False}

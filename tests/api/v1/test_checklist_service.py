@@ -14,7 +14,7 @@ from postroom.api.v1.rates import Rates
 from postroom.clock import ManualClock
 from postroom.kernel.housekeeping import roster
 from postroom.webhooks import Webhooks
-from tests.api.v1.receiver import receiving
+from tests.api.v1.receiver import everywhere, receiving
 from tests.api.v1.service import Caller, Service, serving
 from tests.api.v1.test_checklist import JOBS, SCOPE, at, claim, message_of, publish, settle
 
@@ -642,8 +642,8 @@ async def test_erasure_reaches_the_lake(tmp_path: Path) -> None:
 @contextlib.asynccontextmanager
 async def telling(folder: Path) -> AsyncIterator[Service]:
     async with (
-        serving(folder, private_webhooks=True) as service,
-        Webhooks(service.room, private=True).running(),
+        serving(folder, inside=everywhere) as service,
+        Webhooks(service.room, inside=everywhere).running(),
     ):
         await service.owner.post("/scopes", {"slug": "work"})
         await service.owner.post(SCOPE + "/queues", {"slug": "jobs", "max_retries": 1})

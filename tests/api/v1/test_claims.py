@@ -5,6 +5,8 @@ import json
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+import pytest
+
 from postroom.clock import ManualClock
 from tests.api.v1.service import OWNER, Caller, Service
 from tests.api.v1.test_checklist import JOBS, SCOPE, claim, message_of, publish, settle
@@ -68,10 +70,10 @@ async def test_a_long_poll_ends_with_the_first_message(live: Service) -> None:
     assert await claim(owner, wait_s=0.05) == []
 
 
-async def test_a_caller_who_hung_up_is_given_nothing(live: Service) -> None:
-    owner = live.owner
-    await owner.post("/scopes", {"slug": "work"})
-    await owner.post(SCOPE + "/queues", {"slug": "jobs", "visibility_timeout_s": 3600})
+async def waiting(live: Service) -> asyncio.StreamWriter:
+    """Somebody who waits for a message of a queue with long leases."""
+    await live.owner.post("/scopes", {"slug": "work"})
+    await live.owner.post(SCOPE + "/queues", {"slug": "jobs", "visibility_timeout_s": 3600})
     address = urlsplit(live.url)
     _, writer = await asyncio.open_connection(address.hostname, address.port)
     body = json.dumps({"wait_s": 50}).encode()
@@ -79,13 +81,30 @@ async def test_a_caller_who_hung_up_is_given_nothing(live: Service) -> None:
     head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     writer.write(head.encode() + body)
     await writer.drain()
-    hub = live.room._core.hub
-    await until(lambda: bool(hub._lines))
+    await until(lambda: bool(live.room._core.hub._lines))
+    return writer
+
+
+async def test_a_caller_who_hung_up_is_given_nothing(live: Service) -> None:
+    writer = await waiting(live)
     writer.close()
     await writer.wait_closed()
-    await until(lambda: not hub._lines)
-    await publish(owner, 1)
-    assert len(await claim(owner)) == 1, "not lost to the one who is gone"
+    await until(lambda: not live.room._core.hub._lines)
+    await publish(live.owner, 1)
+    assert len(await claim(live.owner)) == 1, "not lost to the one who is gone"
+
+
+async def test_what_was_claimed_for_a_caller_who_just_hung_up_is_given_back(
+    live: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody looks whether the caller is there before the message comes.
+    monkeypatch.setattr("postroom.api.waiting.LOOK_S", 3600)
+    writer = await waiting(live)
+    writer.close()
+    await writer.wait_closed()
+    sent = await publish(live.owner, 1)
+    [claimed] = await claim(live.owner, wait_s=50)
+    assert (claimed["id"], claimed["attempts"]) == (sent["id"], 1), "nor was it an attempt"
 
 
 async def test_batches_and_waits_have_their_bounds(jobs: Caller) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from postroom.webhooks.service import Webhooks
-from tests.api.v1.receiver import receiving
+from tests.api.v1.receiver import everywhere, receiving
 from tests.api.v1.service import Caller, Service, serving
 from tests.api.v1.test_checklist import JOBS, SCOPE
 
@@ -96,10 +96,73 @@ async def test_a_rule_names_only_queues_its_maker_sees(jobs: Caller, service: Se
         assert refused.document["error"]["details"][0]["message"] == f"there is no queue {name!r}"
 
 
+@pytest.fixture
+async def narrow(jobs: Caller, service: Service) -> Caller:
+    """Somebody who manages the scope and sees the queue `open`, but not `jobs`, which is bob's."""
+    await jobs.post(SCOPE + "/queues", {"slug": "open"})
+    everything = ["view", "publish", "consume", "manage"]
+    await jobs.post(
+        JOBS + "/acl", {"principal_type": "user", "principal_id": "bob", "permissions": everything}
+    )
+    return await service.key(permissions=["manage", "view"])
+
+
+async def test_a_rule_is_not_tried_on_what_its_maker_does_not_see(jobs: Caller, narrow: Caller) -> None:
+    secret = await jobs.post(JOBS + "/messages", {"body": {"salary": 7}})
+    rule = {"name": "r", "action": {"type": "archive"}, "expression": "body.salary == 7"}
+    hidden = await narrow("POST", SCOPE + "/routing-rules/test", {"rule": rule, "message_id": secret["id"]})
+    missing = await narrow("POST", SCOPE + "/routing-rules/test", {"rule": rule, "message_id": "nope"})
+    assert (
+        (hidden.status, hidden.code) == (missing.status, missing.code) == (404, "SCAIQUEUE_MESSAGE_NOT_FOUND")
+    )
+    shown = await jobs("POST", SCOPE + "/routing-rules/test", {"rule": rule, "message_id": secret["id"]})
+    assert shown.data["matched"] == 1
+
+
+async def test_the_id_of_a_message_that_is_not_seen_is_no_cursor(jobs: Caller, narrow: Caller) -> None:
+    secret = await jobs.post(JOBS + "/messages", {"body": 1})
+    for cursor in (secret["id"], "nope"):
+        refused = await narrow("GET", SCOPE + "/messages", cursor=cursor)
+        assert (refused.status, refused.code) == (422, "VALIDATION_ERROR")
+    assert (await jobs("GET", SCOPE + "/messages", cursor=secret["id"])).status == 200
+
+
+async def test_a_dead_letter_is_seen_by_those_who_saw_it_alive(jobs: Caller, narrow: Caller) -> None:
+    for queue, body in (("jobs", "secret"), ("open", "a"), ("jobs", "secret"), ("open", "b")):
+        path = f"{SCOPE}/queues/{queue}"
+        await jobs.post(path + "/messages", {"body": body})
+        [claimed] = await jobs.post(path + "/claim")
+        failed = {"claim_token": claimed["claim_token"], "retry": False}
+        await jobs.post(f"{SCOPE}/messages/{claimed['id']}/fail", failed)
+    for path in (SCOPE + "/queues/_dead_letter/messages", SCOPE + "/messages"):
+        assert [each["body"] for each in await narrow.get(path)] == ["a", "b"]
+        first = (await narrow("GET", path, limit=1)).document
+        assert (first["data"][0]["body"], first["has_more"]) == ("a", True)
+        second = (await narrow("GET", path, limit=1, cursor=first["next_cursor"])).document
+        assert (second["data"][0]["body"], second["has_more"]) == ("b", False)
+        secret, *_ = await jobs.get(path)
+        for verb in ("GET", "POST"):
+            way = f"{SCOPE}/messages/{secret['id']}" + ("/replay" if verb == "POST" else "")
+            assert (await narrow(verb, way)).code == "SCAIQUEUE_MESSAGE_NOT_FOUND"
+    assert (await jobs("POST", way)).status == 200
+
+
+async def test_a_role_that_opens_a_queue_is_not_given_by_those_it_is_closed_to(
+    jobs: Caller, narrow: Caller
+) -> None:
+    await jobs.post("/iam/custom-roles", {"name": "board", "module_permissions": ["view"]})
+    await jobs.post(
+        JOBS + "/acl", {"principal_type": "role", "principal_id": "board", "permissions": ["view"]}
+    )
+    refused = await narrow("POST", "/api-keys", {"name": "x", "role": "board"})
+    assert (refused.status, refused.code) == (403, "AUTHZ_PERMISSION_DENIED")
+    assert (await jobs("POST", "/api-keys", {"name": "x", "role": "board"})).status == 201
+
+
 async def test_the_mail_of_the_house_is_told_to_webhooks_of_the_owner_alone(tmp_path: Path) -> None:
     async with (
-        serving(tmp_path, private_webhooks=True) as service,
-        Webhooks(service.room, private=True).running(),
+        serving(tmp_path, inside=everywhere) as service,
+        Webhooks(service.room, inside=everywhere).running(),
         receiving() as mine,
         receiving() as theirs,
     ):

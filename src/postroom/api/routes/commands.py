@@ -1,6 +1,5 @@
 """For our own command line: any command of the kernel, carried out by the process that owns the store."""
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -8,16 +7,15 @@ from starlette.responses import Response
 
 from postroom.api.front import Front
 from postroom.api.security.refusals import Refused
+from postroom.api.waiting import taken
 from postroom.errors import Invalid, PostroomError
 from postroom.kernel import commands as c
-from postroom.kernel.rows import Stored
 from postroom.kernel.verbs.claims import Taken
-from postroom.room import Room, wire
+from postroom.room import wire
 
 PATH = "/internal/commands"
 KIND = "application/msgpack"
 WAIT_S = 30.0
-LOOK_S = 0.5
 
 
 def routes(front: Front) -> APIRouter:
@@ -32,7 +30,7 @@ def routes(front: Front) -> APIRouter:
             raise Invalid
         try:
             if wait and isinstance(command, c.Claim):
-                done = wire.encode(Taken(await _taken(front.room, request, command, wait)))
+                done = wire.encode(Taken(await taken(front.room, request, command, wait, front.closing)))
             else:
                 done = wire.encode(await front.room.run(command))
         except PostroomError as error:
@@ -40,18 +38,3 @@ def routes(front: Front) -> APIRouter:
         return Response(done, media_type=KIND)
 
     return api
-
-
-async def _taken(room: Room, request: Request, command: c.Claim, wait: float) -> list[Stored]:
-    """Whoever asked may go away while waiting; then nothing is claimed for them."""
-    taking = asyncio.create_task(room.take(command, wait))
-    try:
-        while not taking.done():
-            await asyncio.wait({taking}, timeout=LOOK_S)
-            if not taking.done() and await request.is_disconnected():
-                break
-    finally:
-        if not taking.done():
-            taking.cancel()
-            await asyncio.gather(taking, return_exceptions=True)
-    return [] if taking.cancelled() else taking.result()

@@ -16,7 +16,7 @@ from postroom.office.guards import accounts
 from postroom.room import Room
 
 MOST = 1000
-FAILURE, NOTICE = "office.failure", "office.notice"
+FAILURE = "office.failure"
 BUDGETS = ("day/", "agent/", "team/")
 # Clients make these ids themselves, so there may be a slash in one.
 ClientsId = Annotated[str, Path(min_length=1, max_length=200)]
@@ -47,12 +47,10 @@ def routes(front: Front) -> APIRouter:
         replies: list[dict[str, Any]] = []
         working: list[Message] = []
         dead: list[str] = []
-        noticed = False
         for number, message in found:
             if places.is_outbox(message.queue):
                 failed = {"failed": True} if message.message_type == FAILURE else {}
                 replies.append({**mailbags.response(number, message), **failed})
-                noticed = noticed or message.message_type == NOTICE
             elif message.state in OPEN and message.subscription is None:
                 working.append(message)
             elif message.state == "dead":
@@ -61,7 +59,7 @@ def routes(front: Front) -> APIRouter:
             {
                 "messageId": id,
                 "open": bool(working),
-                "paused": await _paused(front.room, talks, working, noticed),
+                "paused": await _paused(front.room, talks, working),
                 "agents": [message.agent or "" for message in working],
                 "replies": replies,
                 "failures": dead,
@@ -87,7 +85,7 @@ def _person(message: Message) -> tuple[str | None, str | None]:
     return message.channel, message.sender_id or message.sender
 
 
-async def _paused(room: Room, talks: list[str], working: list[Message], noticed: bool) -> str | None:
+async def _paused(room: Room, talks: list[str], working: list[Message]) -> str | None:
     """The guard that stopped it, `paused` when everybody is, or None when it goes on by itself."""
     mail = [message for message in working if places.is_inbox(message.queue)]
     if not mail or any(message.state is not State.DELAYED for message in mail):
@@ -96,8 +94,7 @@ async def _paused(room: Room, talks: list[str], working: list[Message], noticed:
     for account in found.values():
         if account.frozen and account.frozen != accounts.STOPPED:
             return account.frozen
-    if noticed:
-        for budget in BUDGETS:
-            if await room.list_accounts(budget, frozen=True, limit=1):
-                return accounts.Guard.BUDGET.value
-    return None
+    waited_for = {(message.failure_reason or "").partition(":")[0] for message in mail}
+    budgets = [name for name in waited_for if name.startswith(BUDGETS)]
+    used_up = budgets and any(each.frozen for each in (await room.accounts(*budgets)).values())
+    return accounts.Guard.BUDGET.value if used_up else None

@@ -10,8 +10,9 @@ from postroom.api.answers import OK, Json
 from postroom.api.front import Front
 from postroom.api.problems import needs
 from postroom.api.schema import Answer, Body, Id, Ok, Word, answers
-from postroom.errors import NotFound
-from postroom.settings import check_id
+from postroom.errors import InvalidField, NotFound
+from postroom.settings import Settings, check_id
+from postroom.settings.model import parse
 from postroom.settings.secrets import masked
 
 Document = Annotated[
@@ -37,6 +38,15 @@ def _unnamed(before: Any) -> dict[str, Any]:
     return {name: value for name, value in (before or {}).items() if name not in known}
 
 
+def _make_workspace(settings: Settings) -> None:
+    """Before anything is written: settings with a folder that cannot be are of no use."""
+    try:
+        settings.workspace_path().mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise InvalidField("workspace.path", f"cannot be made a folder: {reason}") from None
+
+
 class ProviderNotFound(NotFound):
     """custom provider '{provider}' not found"""
 
@@ -60,8 +70,8 @@ def routes(front: Front) -> APIRouter:
     @api.post("/api/setup", responses=answers(Ok, 400, 409))
     async def setup(document: Document) -> Json:
         """Replace all settings."""
-        settings = await asyncio.to_thread(file.replace, document)
-        await asyncio.to_thread(settings.workspace_path().mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(_make_workspace, parse(document, file.path))
+        await asyncio.to_thread(file.replace, document)
         await front.staff.apply()
         return Json({"ok": True, "settings": await asyncio.to_thread(file.masked)})
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 
 from postroom.clock import SECOND, Clock
 from postroom.errors import PostroomError
@@ -18,9 +19,10 @@ KIND = "audit"
 class Audit:
     """At most so many records a minute; the next one tells how many were left out."""
 
-    def __init__(self, room: PostRoom, clock: Clock) -> None:
+    def __init__(self, room: PostRoom, clock: Clock, redact: Callable[[str], str] = str) -> None:
         self._room = room
         self._clock = clock
+        self._redact = redact
         self._minute = 0
         self._written = 0
         self._left_out = 0
@@ -34,15 +36,16 @@ class Audit:
             self._left_out += 1
             return
         self._written += 1
+        path = self._redact(path)[:200]
         data = {
             "code": code,
             "client": client,
             "method": method,
-            "path": path[:200],
+            "path": path,
             "left_out": self._left_out,
         }
         self._left_out = 0
-        log.warning("refused %s %s from %s: %s", method, path[:200], client, code)
+        log.warning("refused %s %s from %s: %s", method, path, client, code)
         self.note("api.refused", data)
 
     def note(self, key: str, data: dict[str, object]) -> None:

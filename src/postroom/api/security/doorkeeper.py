@@ -42,6 +42,8 @@ PROBES = frozenset({"/healthz", "/readyz"})
 OPEN = PROBES | {"/login", "/login.css"}
 TOOLS = "/mcp"
 STREAM = "/api/events/stream"
+# A stream has no end, and a link that logs in would be used up.
+NOT_LOOKED_AT = frozenset({STREAM, "/login"})
 MOST_HEADER_BYTES = 64 * 1024
 # A person may come here by a link on a page of others.
 ENTRANCES = frozenset({"/", "/login"})
@@ -127,7 +129,7 @@ class Doorkeeper:
             answer.headers["connection"] = "close"
             await answer(scope, receive, send)
             return
-        if visit.method == "HEAD" and visit.path != STREAM:
+        if visit.method == "HEAD" and visit.path not in NOT_LOOKED_AT:
             # Answered like GET; the server itself leaves the body out.
             scope = {**scope, "method": "GET"}
         await self._app(scope, _measured(receive, limit), send)

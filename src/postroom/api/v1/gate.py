@@ -15,6 +15,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from postroom.api.answers import Json
+from postroom.api.problems import understood
 from postroom.api.security.callers import Caller as Visitor
 from postroom.api.v1 import callers, envelopes
 from postroom.api.v1.callers import Caller
@@ -39,8 +40,9 @@ from postroom.kernel.access.acl import Verdict
 from postroom.kernel.access.keys import Key
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.filing import AuditEntry
-from postroom.kernel.model import Queue, Scope
-from postroom.kernel.store import Reader
+from postroom.kernel.model import DEAD_LETTER, Queue, Scope
+from postroom.kernel.rows import Row, Stored
+from postroom.kernel.store import MessageFilter, Reader
 
 log = logging.getLogger("postroom.api.v1")
 
@@ -100,13 +102,17 @@ class Gate:
                 answer = envelopes.failed(error.__cause__, visit.request_id)
             else:
                 answer = envelopes.problem_answer(error.status_code, MALFORMED, visit.request_id)
-        except Exception as error:
-            log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-            problem = {
-                "code": "SCAIQUEUE_UNEXPECTED",
-                "message": "Something unexpected went wrong; see the log.",
-            }
-            answer = envelopes.problem_answer(500, problem, visit.request_id)
+        except Exception as fault:
+            error = understood(fault)
+            if isinstance(error, PostroomError):
+                answer = envelopes.failed(error, visit.request_id)
+            else:
+                log.error("%s %s failed", request.method, request.url.path, exc_info=fault)
+                problem = {
+                    "code": "SCAIQUEUE_UNEXPECTED",
+                    "message": "Something unexpected went wrong; see the log.",
+                }
+                answer = envelopes.problem_answer(500, problem, visit.request_id)
         answer.headers["x-request-id"] = visit.request_id
         if visit.standing is not None:
             answer.headers.update(visit.standing.headers())
@@ -212,16 +218,20 @@ class Gate:
                 raise MessageNotFound(message_id=path["message_id"])
             name = reader.queue_names()[stored.row.queue_id]
             queue = reader.queue(visit.tenant, *name)
-            if guard.verdict(scope, stored.row.queue_id, self._permission) is Verdict.HIDDEN:
+            verdict = guard.of_message(scope, stored.row, self._permission)
+            if verdict is Verdict.HIDDEN:
                 raise MessageNotFound(message_id=path["message_id"])
             visit.stored = stored
             visit.message_id, visit.correlation_id = stored.row.id, stored.row.correlation_id
         elif "queue_id" in path:
             queue = find_queue(reader, visit, scope, path["queue_id"])
-            if guard.verdict(scope, queue.id, self._permission) is Verdict.HIDDEN:
+            verdict = guard.verdict(scope, queue.id, self._permission)
+            if verdict is Verdict.HIDDEN:
                 raise QueueNotFound(queue=path["queue_id"])
+        else:
+            verdict = guard.verdict(scope, None, self._permission)
         visit.enter(scope, queue)
-        if guard.verdict(scope, queue.id if queue else None, self._permission) is not Verdict.ALLOWED:
+        if verdict is not Verdict.ALLOWED:
             raise AclDenied(place=queue.path if queue else scope.slug, permission=self._permission)
 
     async def _audit(self, visit: Visit, status: int) -> None:
@@ -279,6 +289,14 @@ class Guard:
         found = found or self._entries(acl.GRANT, f"{scope.id}/")
         return acl.judge(found, caller.principals, wanted, self._now)
 
+    def of_message(self, scope: Scope, row: Row, wanted: Permission) -> Verdict:
+        """A dead letter is for those who may know of where it lies, and of where it came from."""
+        places = {row.queue_id}
+        if self._reader.queue_names()[row.queue_id][1] == DEAD_LETTER and row.origin_queue_id is not None:
+            places.add(row.origin_queue_id)
+        found = {self.verdict(scope, queue_id, wanted) for queue_id in places}
+        return next(each for each in (Verdict.HIDDEN, Verdict.REFUSED, Verdict.ALLOWED) if each in found)
+
     def named_in(self, scope: Scope) -> bool:
         """Whether a queue's list lets them in although the scope's does not."""
         caller = self._caller
@@ -328,6 +346,38 @@ def visible_queues(reader: Reader, visit: Visit) -> list[Queue] | None:
         queue for queue in queues if guard.verdict(visit.scope, queue.id, Permission.VIEW) is Verdict.ALLOWED
     ]
     return None if len(seen) == len(queues) else seen
+
+
+def seen_message(reader: Reader, visit: Visit, message_id: str) -> Stored | None:
+    """A message of the visit's scope, if the caller may look at it."""
+    stored = reader.get(message_id)
+    if stored is None or (stored.row.tenant, stored.row.scope_id) != (visit.tenant, visit.scope.id):
+        return None
+    guard = Guard(reader, visit, visit.house.clock.now())
+    seen = guard.of_message(visit.scope, stored.row, Permission.VIEW) is Verdict.ALLOWED
+    return stored if seen else None
+
+
+def visible_page(
+    reader: Reader, visit: Visit, wanted: MessageFilter, after: int | None, limit: int
+) -> list[Stored]:
+    """A page of messages, without what lies in queues that the caller may not look into, or died in them."""
+    queues = visible_queues(reader, visit)
+    if queues is None:
+        return reader.page(wanted, after, limit)
+    seen = {queue.id for queue in queues}
+    hidden = {queue.id for queue in reader.queues(visit.tenant, visit.scope.slug)} - seen
+    dead = next((queue.id for queue in queues if queue.slug == DEAD_LETTER), None)
+    wanted = msgspec.structs.replace(wanted, queue_ids=tuple(seen))
+    found: list[Stored] = []
+    while True:
+        part = reader.page(wanted, after, limit)
+        found += [
+            each for each in part if each.row.queue_id != dead or each.row.origin_queue_id not in hidden
+        ]
+        if len(part) < limit or len(found) >= limit:
+            return found[:limit]
+        after = part[-1].row.seq
 
 
 def _bearer(request: Request) -> str:

@@ -22,6 +22,7 @@ from postroom.kernel.reading import Directory
 from postroom.kernel.store import Reader
 from postroom.room import Room
 from postroom.room.questions import Questions
+from postroom.webhooks.addresses import Inside, nowhere
 
 T = TypeVar("T")
 
@@ -31,7 +32,8 @@ SECRETS = "secret"
 class House:
     """`is_owner` tells the owner's token; where a doorkeeper stands in front, it has told already.
 
-    `private_webhooks` lets webhooks lead to addresses that are not public: for tests and closed networks.
+    `inside` tells the networks that webhooks may lead to although they are not public.
+    `closing` is set when nobody is to wait any more.
     `own_scopes` of the house's tenant are for the owner, and for keys that are bound to them.
     """
 
@@ -43,7 +45,8 @@ class House:
         rates: Rates | None = None,
         is_owner: Callable[[str], bool] | None = None,
         lake: Lake | None = None,
-        private_webhooks: bool = False,
+        inside: Inside = nowhere,
+        closing: asyncio.Event | None = None,
         own_scopes: frozenset[str] = frozenset({"office"}),
     ) -> None:
         self.room = room
@@ -52,7 +55,8 @@ class House:
         self.meter = Meter(self.clock)
         self.is_owner = is_owner
         self.lake = lake
-        self.private_webhooks = private_webhooks
+        self.inside = inside
+        self.closing = closing or asyncio.Event()
         self._own_scopes = own_scopes
         self._opaque: Opaque | None = None
         self._making = asyncio.Lock()

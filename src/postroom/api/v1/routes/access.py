@@ -133,10 +133,12 @@ def _add_entries(routes: APIRouter) -> None:
 
     @routes.get(grants, openapi_extra=needs("manage", "grant.list"))
     async def list_grants(visit: Visiting, scope_id: str, limit: Limit = 100, cursor: Cursor = None) -> Json:
+        """Who is let into the scope; empty: everybody with the permission."""
         return await _list_entries(visit, acl.GRANT, f"{visit.scope.id}/", limit, cursor)
 
     @routes.delete(grants + "/{grant_id}", status_code=204, openapi_extra=needs("manage", "grant.delete"))
     async def delete_grant(visit: Visiting, scope_id: str, grant_id: str) -> Response:
+        """With the last grant the scope is open to everybody again."""
         key, note = f"{visit.scope.id}/{grant_id}", {"id": grant_id}
         await filing.unfile(visit, acl.GRANT, key, "grant", note=note, scope=visit.scope.slug)
         return Response(status_code=204)
@@ -150,10 +152,12 @@ def _add_entries(routes: APIRouter) -> None:
     async def list_acl(
         visit: Visiting, scope_id: str, queue_id: str, limit: Limit = 100, cursor: Cursor = None
     ) -> Json:
+        """The entries of a queue; empty: the grants of its scope count."""
         return await _list_entries(visit, acl.ENTRY, f"{visit.scope.id}/{visit.queue.id}/", limit, cursor)
 
     @routes.delete(lists + "/{entry_id}", status_code=204, openapi_extra=needs("manage", "acl.delete"))
     async def delete_acl(visit: Visiting, scope_id: str, queue_id: str, entry_id: str) -> Response:
+        """With the last entry the grants of the scope count again."""
         key, note = f"{visit.scope.id}/{visit.queue.id}/{entry_id}", {"id": entry_id}
         await filing.unfile(visit, acl.ENTRY, key, "acl entry", note=note, scope=visit.scope.slug)
         return Response(status_code=204)
@@ -196,11 +200,13 @@ def _add_trusts(routes: APIRouter) -> None:
 
     @routes.get(place, openapi_extra=needs("manage", "trust.list"))
     async def list_trusts(visit: Visiting, scope_id: str, limit: Limit = 100, cursor: Cursor = None) -> Json:
+        """Scopes into which this one may route or publish."""
         found = await filing.listed(visit, trust.KIND, f"{visit.scope.id}/")
         return many(*cut([_trust_shown(visit, trust.read(each.data)) for each in found], cursor, limit))
 
     @routes.patch(place + "/{trust_id}", openapi_extra=needs("manage", "trust.update", whole=True))
     async def change_trust(visit: Visiting, scope_id: str, trust_id: str, body: TrustChange) -> Json:
+        """Switch a trust off or on."""
         key = f"{visit.scope.id}/{trust_id}"
         kept = trust.read((await filing.found(visit, trust.KIND, key, "trust")).data)
         changed = msgspec.structs.replace(kept, enabled=body.enabled)
@@ -237,6 +243,7 @@ def _add_roles(routes: APIRouter) -> None:
 
     @routes.get("/iam/custom-roles", openapi_extra=needs("manage", "role.list", whole=True))
     async def list_roles(visit: Visiting) -> Json:
+        """The roles of the tenant itself."""
         found = await filing.listed(visit, callers.ROLES)
         return many(
             [{"name": each.data["name"], "module_permissions": each.data["permissions"]} for each in found]
@@ -269,6 +276,7 @@ def _add_tenants(routes: APIRouter) -> None:
 
     @routes.get("/tenants", openapi_extra=needs("manage", "tenant.list", owner=True))
     async def list_tenants(visit: Visiting) -> Json:
+        """For the owner: all tenants, and the measures they have of their own."""
         found = await visit.house.ask(
             lambda reader: reader.documents("", callers.TENANTS, "", "", filing.MOST)
         )

@@ -1,10 +1,10 @@
 """The audit of a scope: every gated call, allowed or refused; and everything of one conversation in order."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 
 from postroom.api.answers import Json
 from postroom.api.v1.cursors import Cursor, Limit
@@ -105,7 +105,9 @@ def add(routes: APIRouter) -> None:
         return many([shown(visit, entry) for entry in page], page[-1].id if len(found) > limit else None)
 
     @routes.get("/scopes/{scope_id}/audit/trace/{correlation_id}", openapi_extra=needs("view", "audit.trace"))
-    async def trace(visit: Visiting, scope_id: str, correlation_id: str) -> Json:
+    async def trace(
+        visit: Visiting, scope_id: str, correlation_id: Annotated[str, Path(max_length=512)]
+    ) -> Json:
         """Everything that happened in one conversation of a scope, in order: calls, rules, housekeepers."""
 
         def look(reader: Reader) -> tuple[list[AuditEntry], list[Event]]:

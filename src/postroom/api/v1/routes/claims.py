@@ -1,7 +1,5 @@
 """Claim, and what the holder of a claim may do: complete, fail, release, extend, snooze. Also replay."""
 
-import asyncio
-import contextlib
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -14,13 +12,12 @@ from postroom.api.v1.gate import needs
 from postroom.api.v1.routes import reviews
 from postroom.api.v1.routes.messages import QUEUE, read, shown
 from postroom.api.v1.visits import Visit, Visiting
+from postroom.api.waiting import taken
 from postroom.errors import ClaimLost
 from postroom.kernel import commands as c
-from postroom.kernel.rows import Stored
 from postroom.kernel.states import State
 
 MESSAGE = "/scopes/{scope_id}/messages/{message_id}"
-LOOK_S = 0.5
 ONE: dict[int | str, dict[str, Any]] = {200: {"model": One[views.MessageView]}}
 
 
@@ -38,24 +35,6 @@ def _holder(visit: Visit, body: Held | None) -> dict[str, Any]:
             raise ClaimLost(message_id=row.id, state=state)
         token = row.token
     return {"message_id": row.id, "token": token, **visit.who}
-
-
-async def _taken(visit: Visit, request: Request, command: c.Claim, wait_s: float) -> list[Stored]:
-    """Who has hung up while waiting is given nothing: it would be lost until the lease ends."""
-    if not wait_s:
-        return await visit.house.room.take(command)
-    taking = asyncio.ensure_future(visit.house.room.take(command, wait_s))
-    try:
-        while not taking.done():
-            await asyncio.wait((taking,), timeout=LOOK_S)
-            if not taking.done() and await request.is_disconnected():
-                return []
-        return taking.result()
-    finally:
-        if not taking.done():
-            taking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await taking
 
 
 def add(routes: APIRouter) -> None:
@@ -79,12 +58,12 @@ def add(routes: APIRouter) -> None:
             labels=tuple(wish.labels.items()),
             **visit.who,
         )
-        taken = await _taken(visit, request, command, wish.wait_s)
-        visit.details = {"claimed": [stored.row.id for stored in taken]}
-        if len(taken) == 1:
-            row = taken[0].row
+        found = await taken(visit.house.room, request, command, wish.wait_s, visit.house.closing)
+        visit.details = {"claimed": [stored.row.id for stored in found]}
+        if len(found) == 1:
+            row = found[0].row
             visit.message_id, visit.correlation_id = row.id, row.correlation_id
-        return many([shown(visit, stored, token=True) for stored in taken])
+        return many([shown(visit, stored, token=True) for stored in found])
 
     @routes.post(MESSAGE + "/complete", openapi_extra=needs("consume", "message.complete"), responses=ONE)
     async def complete(

@@ -80,12 +80,14 @@ def add(routes: APIRouter) -> None:
 
     @routes.get(PLACE, openapi_extra=needs("manage", "erasure.list"))
     async def list_jobs(visit: Visiting, scope_id: str, limit: Limit = 100, cursor: Cursor = None) -> Json:
+        """The erasures of a scope; once carried out, without what they looked for."""
         found = await filing.listed(visit, erasure.KIND, f"{visit.scope.id}/")
         jobs = [shown(visit, msgspec.convert(each.data, Job)) for each in found]
         return many(*cut(jobs, cursor, limit))
 
     @routes.get(PLACE + "/{job_id}", openapi_extra=needs("manage", "erasure.read"))
     async def read_job(visit: Visiting, scope_id: str, job_id: str) -> Json:
+        """How an erasure stands, and its proof."""
         return one(shown(visit, await _one(visit, job_id)))
 
     @routes.post(PLACE + "/{job_id}/preview", openapi_extra=needs("manage", "erasure.preview"))

@@ -117,7 +117,7 @@ async def _check_may_hold(visit: Visit, key: Key) -> None:
         raise PermissionMissing(permission=permission)
     # An access list may let these in where the caller is not.
     for kind, name in sorted(given.principals - caller.principals - {("api_key", key.id)}):
-        if kind in ("user", "group"):
+        if kind in ("user", "group", "role"):
             raise PermissionMissing(permission=f"… of the {kind} {name}")
 
 
@@ -173,6 +173,7 @@ def add(routes: APIRouter) -> None:
     async def list_scope_keys(
         visit: Visiting, scope_id: str, limit: Limit = 100, cursor: Cursor = None
     ) -> Json:
+        """Keys of this scope, revoked ones too; never their secrets."""
         return await _list(visit, visit.scope.id, limit, cursor)
 
     @routes.post(scoped + "/{key_id}/rotate", openapi_extra=needs("manage", "api_key.rotate"))
@@ -194,12 +195,15 @@ def add(routes: APIRouter) -> None:
 
     @routes.get("/api-keys", openapi_extra=needs("manage", "api_key.list", whole=True))
     async def list_keys(visit: Visiting, limit: Limit = 100, cursor: Cursor = None) -> Json:
+        """Keys of the tenant and of its scopes, revoked ones too; never their secrets."""
         return await _list(visit, None, limit, cursor)
 
     @routes.post("/api-keys/{key_id}/rotate", openapi_extra=needs("manage", "api_key.rotate", whole=True))
     async def rotate_key(visit: Visiting, key_id: str, body: Rotation | None = None) -> Json:
+        """A new secret; the old one stays good for a while, so that nobody is cut off."""
         return await _rotate(visit, key_id, None, (body or Rotation()).grace_s)
 
     @routes.delete("/api-keys/{key_id}", openapi_extra=needs("manage", "api_key.revoke", whole=True))
     async def revoke_key(visit: Visiting, key_id: str) -> Json:
+        """From now on the key opens nothing; it stays listed."""
         return await _revoke(visit, key_id, None)

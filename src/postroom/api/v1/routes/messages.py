@@ -3,7 +3,6 @@
 import binascii
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Query, Request
 
 from postroom.api.answers import Json
@@ -11,7 +10,7 @@ from postroom.api.v1 import views
 from postroom.api.v1.bodies import Messages, NewMessage, Reason
 from postroom.api.v1.cursors import Cursor, Limit
 from postroom.api.v1.envelopes import Many, One, many, one
-from postroom.api.v1.gate import Guard, needs, visible_queues
+from postroom.api.v1.gate import Guard, needs, seen_message, visible_page
 from postroom.api.v1.visits import Visit, Visiting
 from postroom.clock import from_datetime
 from postroom.errors import InvalidField, SchemaNotFound, SystemQueue
@@ -199,7 +198,7 @@ def add(routes: APIRouter) -> None:
         visit: Visiting,
         request: Request,
         scope_id: str,
-        correlation_id: str | None = None,
+        correlation_id: Annotated[str | None, Query(max_length=512)] = None,
         parent_id: str | None = None,
         state: StateQuery = None,
         limit: Limit = 50,
@@ -223,6 +222,7 @@ def add(routes: APIRouter) -> None:
         responses={200: {"model": One[views.MessageView]}},
     )
     async def read_message(visit: Visiting, scope_id: str, message_id: str) -> Json:
+        """One message, live or archived."""
         assert visit.stored is not None
         return one(shown(visit, visit.stored))
 
@@ -263,25 +263,17 @@ def _labels(request: Request) -> tuple[tuple[str, Any], ...]:
 async def _page(visit: Visit, wanted: MessageFilter, limit: int, cursor: str | None) -> Json:
     def look(reader: Reader) -> list[Stored]:
         after = _place(reader, visit, cursor)
-        return reader.page(narrowed(reader, visit, wanted), after, limit + 1)
+        return visible_page(reader, visit, wanted, after, limit + 1)
 
     found = await visit.house.ask(look)
     page, more = found[:limit], len(found) > limit
     return many([shown(visit, stored) for stored in page], page[-1].row.id if more else None)
 
 
-def narrowed(reader: Reader, visit: Visit, wanted: MessageFilter) -> MessageFilter:
-    """The same, without the queues that the caller may not look into."""
-    queues = visible_queues(reader, visit)
-    if queues is None:
-        return wanted
-    return msgspec.structs.replace(wanted, queue_ids=tuple(queue.id for queue in queues))
-
-
 def _place(reader: Reader, visit: Visit, cursor: str | None) -> int | None:
     if cursor is None:
         return None
-    stored = reader.get(cursor)
-    if stored is None or (stored.row.tenant, stored.row.scope_id) != (visit.tenant, visit.scope.id):
+    stored = seen_message(reader, visit, cursor)
+    if stored is None:
         raise InvalidField("cursor", f"{cursor!r} is not one that a listing gave")
     return stored.row.seq

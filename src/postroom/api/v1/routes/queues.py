@@ -10,7 +10,7 @@ from postroom.api.v1.bodies import NewQueue, QueueChanges
 from postroom.api.v1.cursors import Cursor, Limit, cut
 from postroom.api.v1.envelopes import Many, One, many, one
 from postroom.api.v1.gate import Guard, needs
-from postroom.api.v1.routes.scopes import STATES
+from postroom.api.v1.routes.scopes import ABOUT, STATES
 from postroom.api.v1.visits import Visit, Visiting
 from postroom.errors import InvalidField
 from postroom.kernel import commands as c
@@ -51,6 +51,8 @@ def add(routes: APIRouter) -> None:
         PLACE, openapi_extra=needs("view", "queue.list"), responses={200: {"model": Many[views.QueueView]}}
     )
     async def list_queues(visit: Visiting, scope_id: str, limit: Limit = 100, cursor: Cursor = None) -> Json:
+        """The queues this key can see, system queues too, with how many messages each holds."""
+
         def look(reader: Reader) -> list[dict[str, Any]]:
             guard = Guard(reader, visit, visit.house.clock.now())
             return [
@@ -97,6 +99,7 @@ def _add_state(routes: APIRouter, verb: str, state: PlaceState) -> None:
         f"{PLACE}/{{queue_id}}/{verb}",
         name=f"{verb}_queue",
         operation_id=f"{verb}_queue",
+        description=ABOUT[verb],
         openapi_extra=needs("manage", f"queue.{verb}"),
         responses={200: {"model": One[views.QueueView]}},
     )

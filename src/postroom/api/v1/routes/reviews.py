@@ -10,9 +10,8 @@ from postroom.api.v1 import filing, views
 from postroom.api.v1.bodies import Body, Text
 from postroom.api.v1.cursors import Cursor, Limit, cut
 from postroom.api.v1.envelopes import many, one
-from postroom.api.v1.gate import needs
+from postroom.api.v1.gate import needs, visible_page
 from postroom.api.v1.refusals import AclDenied
-from postroom.api.v1.routes.messages import narrowed
 from postroom.api.v1.routes.messages import read as read_message
 from postroom.api.v1.routes.messages import shown as message_shown
 from postroom.api.v1.visits import Visit, Visiting
@@ -106,6 +105,7 @@ def _add_patterns(routes: APIRouter) -> None:
     async def list_patterns(
         visit: Visiting, scope_id: str, limit: Limit = 100, cursor: Cursor = None
     ) -> Json:
+        """All versions of all patterns."""
         found = await filing.listed(visit, patterns.KIND, f"{visit.scope.id}/")
         return many(*cut([_shown(visit, each) for each in found], cursor, limit))
 
@@ -140,7 +140,7 @@ def _add_reviews(routes: APIRouter) -> None:
             wanted = MessageFilter(
                 tenant=visit.tenant, scope=visit.scope.slug, states=("pending", "claimed"), reviews=True
             )
-            return reader.page(narrowed(reader, visit, wanted), None, MOST_LOOKED)
+            return visible_page(reader, visit, wanted, None, MOST_LOOKED)
 
         found = await visit.house.ask(look)
         found.sort(key=lambda stored: (stored.row.expires_at or 2**62, stored.row.seq))

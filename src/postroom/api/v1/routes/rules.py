@@ -11,10 +11,10 @@ from postroom.api.v1 import filing, views
 from postroom.api.v1.bodies import Body, NewMessage, Text
 from postroom.api.v1.cursors import Cursor, Limit, cut
 from postroom.api.v1.envelopes import many, one
-from postroom.api.v1.gate import Guard, needs
+from postroom.api.v1.gate import Guard, needs, seen_message, visible_page
 from postroom.api.v1.house import new_id
 from postroom.api.v1.refusals import TrustRequired
-from postroom.api.v1.routes.messages import narrowed, new_message
+from postroom.api.v1.routes.messages import new_message
 from postroom.api.v1.visits import Visit, Visiting
 from postroom.errors import InvalidField, MessageNotFound
 from postroom.kernel import checks, jsontext
@@ -201,10 +201,12 @@ def add(routes: APIRouter) -> None:
 
     @routes.get(PLACE + "/{rule_id}", openapi_extra=needs("view", "rule.read"))
     async def read_rule(visit: Visiting, scope_id: str, rule_id: str) -> Json:
+        """One rule, and whether the circuit breaker has stopped it."""
         return one(shown(visit, await _one(visit, rule_id)))
 
     @routes.patch(PLACE + "/{rule_id}", openapi_extra=needs("manage", "rule.update"))
     async def update_rule(visit: Visiting, scope_id: str, rule_id: str, body: RuleChanges) -> Json:
+        """Change any part of a rule; what is not named stays."""
         kept = await _one(visit, rule_id)
         given = body.model_dump(mode="json", exclude_unset=True)
 
@@ -245,6 +247,7 @@ def add(routes: APIRouter) -> None:
 
     @routes.delete(PLACE + "/{rule_id}", status_code=204, openapi_extra=needs("manage", "rule.delete"))
     async def delete_rule(visit: Visiting, scope_id: str, rule_id: str) -> Response:
+        """It acts no more, from the next message on."""
         key, note = f"{visit.scope.id}/{rule_id}", {"id": rule_id}
         await filing.unfile(visit, rule.KIND, key, "rule", note=note, scope=visit.scope.slug)
         return Response(status_code=204)
@@ -295,14 +298,14 @@ async def _samples(visit: Visit, body: Trial, now: int) -> list[tuple[dict[str, 
     def look(reader: Reader) -> list[tuple[Stored, str]]:
         names = reader.queue_names()
         if body.message_id is not None:
-            stored = reader.get(body.message_id)
-            if stored is None or (stored.row.tenant, stored.row.scope_id) != (visit.tenant, scope.id):
+            stored = seen_message(reader, visit, body.message_id)
+            if stored is None:
                 raise MessageNotFound(message_id=body.message_id)
             found = [stored]
         else:
             path = "/".join(names[queue_id]) if queue_id is not None else None
             wanted = MessageFilter(tenant=visit.tenant, scope=scope.slug, queue=path, newest_first=True)
-            found = reader.page(narrowed(reader, visit, wanted), None, body.last or 1)
+            found = visible_page(reader, visit, wanted, None, body.last or 1)
         return [(stored, names[stored.row.queue_id][1]) for stored in found]
 
     return [

@@ -45,6 +45,7 @@ def add(routes: APIRouter) -> None:
     async def list_schemas(
         visit: Visiting, scope_id: str, name: str | None = None, limit: Limit = 100, cursor: Cursor = None
     ) -> Json:
+        """All versions of all schemas, or of one."""
         found = await visit.house.ask(lambda reader: reader.schemas(visit.tenant, visit.scope.slug))
         shown = [
             {"id": f"{schema.name}@{schema.version}", **views.schema(schema, visit.opaque, visit.scope.id)}

@@ -22,6 +22,13 @@ STATES = {
     "archive": PlaceState.ARCHIVED,
     "unarchive": PlaceState.ACTIVE,
 }
+ABOUT = {
+    "pause": "Nothing is taken in and nothing given out until it is resumed.",
+    "resume": "Messages are taken in and given out again.",
+    "drain": "No more messages are taken in; what is there is given out.",
+    "archive": "Nothing is taken in or given out; what is there can be read.",
+    "unarchive": "Open again.",
+}
 
 
 def add(routes: APIRouter) -> None:
@@ -78,6 +85,7 @@ def add(routes: APIRouter) -> None:
         responses={200: {"model": One[views.ScopeView]}},
     )
     async def update_scope(visit: Visiting, scope_id: str, body: ScopeChanges) -> Json:
+        """Change what a scope is called and what is said of it."""
         changed = await visit.house.run(
             c.UpdateScope(
                 slug=visit.scope.slug,
@@ -105,6 +113,7 @@ def _add_state(routes: APIRouter, verb: str, state: PlaceState) -> None:
         f"/scopes/{{scope_id}}/{verb}",
         name=f"{verb}_scope",
         operation_id=f"{verb}_scope",
+        description=ABOUT[verb],
         openapi_extra=needs("manage", f"scope.{verb}"),
         responses={200: {"model": One[views.ScopeView]}},
     )

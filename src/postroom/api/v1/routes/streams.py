@@ -31,6 +31,7 @@ from postroom.kernel.streams import Stream, StreamNotFound
 
 PLACE = "/scopes/{scope_id}/streams"
 POLL_S = 5.0
+After = Annotated[int, Query(ge=-1, le=2**53, description="The number of a part")]
 
 
 class NewStream(Body):
@@ -122,7 +123,7 @@ async def _woken(visit: Visit) -> AsyncIterator[asyncio.Event]:
             loop.call_soon_threadsafe(rung.set)
 
     hub = visit.house.room._core.hub
-    hub.follow(wake)
+    hub.follow(wake, commits=True)
     try:
         yield rung
     finally:
@@ -139,11 +140,19 @@ async def _wait(
             rung.clear()
             found, chunks = await _look(visit, stream_id, after, limit)
             left = until - asyncio.get_running_loop().time()
-            if chunks or left <= 0 or found.state_at(visit.house.clock.now()) != "open":
+            over = left <= 0 or visit.house.closing.is_set()
+            if chunks or over or found.state_at(visit.house.clock.now()) != "open":
                 return found, chunks
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left, POLL_S)):
-                    await rung.wait()
+            await _either(rung, visit.house.closing, min(left, POLL_S))
+
+
+async def _either(rung: asyncio.Event, closing: asyncio.Event, seconds: float) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in (rung, closing)]
+    try:
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
 
 
 async def _follow(visit: Visit, stream_id: str, after: int) -> AsyncIterator[bytes]:
@@ -157,6 +166,8 @@ async def _follow(visit: Visit, stream_id: str, after: int) -> AsyncIterator[byt
         if state != "open" and len(chunks) < streams.PAGE:
             yield format_sse_event(data_str=jsontext.text(shown(visit, found)), event=state)
             return
+        if visit.house.closing.is_set():
+            return  # who comes back goes on from there
         if not chunks:
             yield KEEPALIVE_COMMENT
 
@@ -205,6 +216,7 @@ def add(routes: APIRouter) -> None:
 
     @routes.get(PLACE, openapi_extra=needs("view", "stream.list"))
     async def list_streams(visit: Visiting, scope_id: str, limit: Limit = 100, cursor: Cursor = None) -> Json:
+        """The streams of a scope, open and ended."""
         found = await filing.listed(visit, streams.KIND, f"{visit.scope.id}/")
         return many(*cut([shown(visit, streams.read(each.data)) for each in found], cursor, limit))
 
@@ -239,7 +251,7 @@ def add(routes: APIRouter) -> None:
         visit: Visiting,
         scope_id: str,
         stream_id: str,
-        after: int = -1,
+        after: After = -1,
         limit: Limit = 100,
         wait_s: Annotated[float, Query(ge=0, le=60)] = 0,
     ) -> Json:
@@ -253,7 +265,7 @@ def add(routes: APIRouter) -> None:
         PLACE + "/{stream_id}/follow", openapi_extra=needs("view", "stream.follow"), response_model=None
     )
     async def follow_stream(
-        visit: Visiting, scope_id: str, stream_id: str, after: int = -1
+        visit: Visiting, scope_id: str, stream_id: str, after: After = -1
     ) -> EventSourceResponse:
         """Server-sent events: every part as it comes, and at last how the stream ended."""
         await _look(visit, stream_id, after, 1)
@@ -278,6 +290,7 @@ def add(routes: APIRouter) -> None:
     async def abort_stream(
         visit: Visiting, scope_id: str, stream_id: str, body: Giving | None = None
     ) -> Response:
+        """Give a stream up: no message is made of it."""
         command = service.CloseStream(
             scope=visit.scope.slug,
             stream_id=stream_id,

@@ -63,6 +63,7 @@ def add(routes: APIRouter) -> None:
     async def list_subscriptions(
         visit: Visiting, scope_id: str, limit: Limit = 100, cursor: Cursor = None
     ) -> Json:
+        """Subscribers of the queues this key can see, each with its progress."""
         shown = [views.subscription(found, counts, visit.opaque) for found, counts in await _all(visit)]
         return many(*cut(shown, cursor, limit))
 

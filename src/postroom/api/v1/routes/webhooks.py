@@ -91,7 +91,7 @@ def add(routes: APIRouter) -> None:
     @routes.post(PLACE, status_code=201, openapi_extra=needs("manage", "webhook.create", whole=True))
     async def create_webhook(visit: Visiting, body: NewWebhook) -> Json:
         """Be told of events over HTTPS. The secret signs every request and is shown in this answer alone."""
-        check_url(body.url, private=visit.house.private_webhooks)
+        check_url(body.url, inside=visit.house.inside())
         now = visit.house.clock.now()
         hook = Webhook(
             id=new_id(),
@@ -111,18 +111,20 @@ def add(routes: APIRouter) -> None:
 
     @routes.get(PLACE, openapi_extra=needs("manage", "webhook.list", whole=True))
     async def list_webhooks(visit: Visiting, limit: Limit = 100, cursor: Cursor = None) -> Json:
+        """The webhooks of the tenant; never their secrets."""
         found = await filing.listed(visit, webhooks.KIND)
         return many(*cut([shown(webhooks.read(each.data)) for each in found], cursor, limit))
 
     @routes.get(PLACE + "/{webhook_id}", openapi_extra=needs("manage", "webhook.read", whole=True))
     async def read_webhook(visit: Visiting, webhook_id: str) -> Json:
+        """One webhook, without its secret."""
         return one(shown(await _one(visit, webhook_id)))
 
     @routes.put(PLACE + "/{webhook_id}", openapi_extra=needs("manage", "webhook.update", whole=True))
     async def update_webhook(visit: Visiting, webhook_id: str, body: NewWebhook) -> Json:
         """Put these settings in the place of the old ones; without a secret, the old one stays."""
         kept = await _one(visit, webhook_id)
-        check_url(body.url, private=visit.house.private_webhooks)
+        check_url(body.url, inside=visit.house.inside())
         changed = msgspec.structs.replace(
             kept,
             url=body.url,

@@ -1,0 +1,59 @@
+"""When the house closes, those who wait are told that there is nothing, and streams end whole."""
+
+import asyncio
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.api.house import TOKEN, House, opened
+
+PLACE = "/v1/scopes/default"
+
+
+async def follow(http: httpx2.AsyncClient, path: str, begun: asyncio.Event) -> httpx2.Response:
+    async with http.stream("GET", path) as answer:
+        async for _ in answer.aiter_raw():
+            begun.set()
+        return answer
+
+
+async def waiters(house: House, count: int) -> None:
+    """Until so many wait for what happens in the room."""
+    async with asyncio.timeout(60):
+        while len(house.room._core.hub._tails) < count:  # noqa: ASYNC110 - it has no event to wait for
+            await asyncio.sleep(0.01)
+
+
+async def test_who_waits_for_a_message_gets_an_empty_list(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with httpx2.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}, timeout=120) as http:
+        async with opened(tmp_path, works=False) as house:
+            await house.http.post(f"{PLACE}/queues", json={"slug": "jobs"})
+            path = f"{house.url}{PLACE}/queues/jobs/claim"
+            waiting = asyncio.create_task(http.post(path, json={"wait_s": 60}))
+            async with asyncio.timeout(60):
+                while not house.room._core.hub._lines:  # noqa: ASYNC110 - it has no event to wait for
+                    await asyncio.sleep(0.01)
+        answer = await waiting
+    assert (answer.status_code, answer.json()["data"]) == (200, [])
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_streams_end_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with httpx2.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}, timeout=120) as http:
+        async with opened(tmp_path, works=False) as house:
+            made = (await house.http.post(f"{PLACE}/streams", json={})).json()["data"]["id"]
+            part = {"sequence": 0, "data": "x"}
+            await house.http.post(f"{PLACE}/streams/{made}/chunks", json=part)
+            place, begun = f"{house.url}{PLACE}/streams/{made}", asyncio.Event()
+            before = len(house.room._core.hub._tails)
+            following = asyncio.create_task(follow(http, place + "/follow", begun))
+            await begun.wait()
+            waiting = asyncio.create_task(http.get(place + "/chunks?after=0&wait_s=60"))
+            await waiters(house, before + 2)
+        assert (await following).status_code == 200
+        answer = await waiting
+    assert (answer.status_code, answer.json()["data"]) == (200, [])
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
