@@ -200,3 +200,18 @@ def test_sorting_puts_a_conversation_together_and_changes_no_row(lake: Lake) -> 
     assert len(talks) == 24
     assert (file.low["ended_seq"], file.high["ended_seq"]) == (0, 23)
     assert lake.positions(MESSAGES) == Positions(4, 0)
+
+
+def test_parts_with_old_files_take_a_column_that_was_declared_since(lake: Lake) -> None:
+    import msgspec
+
+    fewer = pa.schema([field for field in TRACES.schema if field.name != "tokens"])
+    before = msgspec.structs.replace(TRACES, schema=fewer)
+    writer = FileWriter(lake.uri(before), fewer, ("day", "2026-11-01"), before.tracked)
+    old = dict.fromkeys(fewer.names) | {"trace_id": "a", "messages": 1}
+    writer.write(pa.Table.from_pylist([old], fewer))
+    lake.commit(before, [writer.close()], Positions(1, 1))
+    put(lake, [trace("b", date(2026, 11, 1), 5)])
+    [file] = lake.files(TRACES)
+    found = [row for batch in read_batches(file.uri) for row in batch.to_pylist()]
+    assert {row["trace_id"]: row["tokens"] for row in found} == {"a": None, "b": None}

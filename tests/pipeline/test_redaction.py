@@ -1,9 +1,17 @@
 """Secrets do not reach the lake; ordinary words do."""
 
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
+from postroom.clock import ManualClock
+from postroom.pipeline.bronze.ingest import CLEAN
 from postroom.pipeline.bronze.redaction import MARK, redact
+from postroom.pipeline.lake.tables import MESSAGES
+from postroom.pipeline.sources.sqlite import open_source
+from postroom.room import open_sync
 
 
 @pytest.mark.parametrize(
@@ -40,3 +48,27 @@ def test_a_secret_is_taken_out(text: str, secret: str) -> None:
 )
 def test_ordinary_words_stay(text: str) -> None:
     assert redact(pa.array([text]))[0].to_pylist() == [text]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/xml", "application/x-form"])
+@pytest.mark.parametrize("beside", ["ordinary", b"\xff\xfe no text \x00"])
+def test_whatever_a_body_says_it_is_its_secrets_are_taken_out(
+    tmp_path: Path, kind: str, beside: str | bytes
+) -> None:
+    secret = "AKIAIOSFODNN7EXAMPLE"
+    with open_sync(f"sqlite:///{tmp_path}/room.db", clock=ManualClock(), housekeeping=False) as room:
+        room.create_scope("shop")
+        room.create_queue("shop/orders")
+        room.publish("shop/orders", f"<key>{secret}</key>", content_type=kind)
+        room.publish("shop/orders", beside, content_type="application/octet-stream")
+        for message in room.claim("shop/orders", limit=2):
+            room.complete(message)
+    source = open_source(f"{tmp_path}/room.db")
+    rows: list[dict[str, Any]] = []
+    for batch in source.ended(0, source.snapshot().head):
+        rows += CLEAN[MESSAGES.name](batch).to_pylist()
+    first, second = sorted(rows, key=lambda row: row["seq"])
+    assert secret not in str(first)
+    assert MARK in str(first["body"] or first["body_bytes"])
+    assert (first["redacted"], second["redacted"]) == (True, False)
+    assert second["body_bytes"] == (beside.encode() if isinstance(beside, str) else beside)

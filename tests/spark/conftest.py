@@ -16,7 +16,7 @@ from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 from tests.pipeline.object_store import object_store
 from tests.spark.campaign import THIRTY, Campaign
-from tests.spark.lakes import END, copied, copy_of, fill, happen
+from tests.spark.lakes import END, copied, copy_of, fill, happen, leave_open
 
 
 @pytest.hookimpl(trylast=True)
@@ -64,10 +64,12 @@ def spark(bucket: str) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def month(tmp_path_factory: pytest.TempPathFactory) -> SqliteSource:
-    """Two days of mail."""
+    """Two days of mail, of which not everything has ended."""
     path = tmp_path_factory.mktemp("month") / "room.db"
     generate(path, Plan(end=END, days=2, per_day=110, seed=7))
-    return open_source(str(path))
+    store = open_source(str(path))
+    leave_open(store)
+    return store
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,12 @@ from postroom.errors import StoreCorrupt
 from postroom.kernel.ledger import Draft
 from postroom.pipeline.failures import LakeDamaged, LakeFull, LakeTooNew, LedgerGap, OtherLedger, PipelineBusy
 from postroom.pipeline.generator.month import Plan, generate
+from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.lock import locked
+from postroom.pipeline.jobs.make_sense import live
+from postroom.pipeline.jobs.progress import silent
 from postroom.pipeline.jobs.run import Summary
+from postroom.pipeline.jobs.run_log import RunLog
 from postroom.pipeline.lake.lake import Lake, named
 from postroom.pipeline.lake.tables import (
     BRONZE,
@@ -138,6 +142,27 @@ def test_nothing_is_built_on_an_altered_event_and_all_other_lives_are_as_they_we
     assert lives[IDS[2]]["published_at"].year == 2136
     whole = [row for row in rows(filled, MESSAGE_LIFE) if row["message_id"] != troubled.touched]
     assert [lives[row["message_id"]] for row in whole] == whole
+
+
+def test_a_run_that_is_killed_while_it_sets_aside_sets_it_aside_the_next_time(
+    spark: Any, troubled: Troubled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = copied(troubled.lake, tmp_path / "lake", without=(MESSAGE_LIFE, QUARANTINE))
+    clock = ManualClock()
+    at = Context(spark, lake, troubled.store, clock, silent, RunLog(lake, clock))
+    target = lake.positions(LEDGER)
+
+    def dies(*_: Any) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Context, "quarantine", dies)
+    with pytest.raises(KeyboardInterrupt):
+        live(at, target)
+    monkeypatch.undo()
+    live(at, target)
+    found = {(row["table"], row["key"], row["reason"]) for row in rows(lake, QUARANTINE)}
+    known = {(row["table"], row["key"], row["reason"]) for row in rows(troubled.lake, QUARANTINE)}
+    assert found == {each for each in known if "hash" not in each[2] and "missing" not in each[2]}
 
 
 def test_what_is_known_is_not_found_again(spark: Any, troubled: Troubled) -> None:

@@ -49,3 +49,9 @@ def test_texts_become_pieces_that_fit(spark: Any) -> None:
         assert row["text"].endswith("letter.")
     assert [row["part"] for row in found["m1"]] == list(range(len(found["m1"])))
     assert (found["m13"][0]["trusted"], found["m0"][0]["trusted"]) == (True, False)
+
+
+def test_of_what_was_erased_nothing_is_remembered(spark: Any) -> None:
+    messages = [said(1, "", body='{"erased":true}'), said(2, "", body='"a word"'), said(3, "kept")]
+    rows = chunks(frame(spark, MESSAGES, messages)).collect()
+    assert sorted((row["message_id"], row["text"]) for row in rows) == [("m2", "a word"), ("m3", "kept")]

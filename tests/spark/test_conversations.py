@@ -34,6 +34,7 @@ def life(
         "finished_at": ended,
         "wait_us": 1_000_000,
         "work_us": round(((end or start + 1) - start - 1) * 1e6),
+        "first_seq": 1,
         "last_seq": 1,
         "day": DAY,
         **more,
@@ -92,3 +93,30 @@ def test_a_conversation_stays_under_the_day_it_is_kept(spark: Any) -> None:
     began = spark.createDataFrame(pa.table({"trace_id": ["talk"], "day": pa.array([earlier], pa.date32())}))
     rows = conversations(frame(spark, MESSAGE_LIFE, TALK), frame(spark, TURNS, []), began)
     assert rows.toArrow()["day"].to_pylist() == [earlier]
+
+
+def test_of_messages_of_one_microsecond_the_first_of_the_ledger_is_the_root_and_the_last_ends_it(
+    spark: Any,
+) -> None:
+    """A rule sends a copy on in the same transaction; its id is chance, its place in the ledger is not."""
+    copied = [
+        life("b", "inbox/front", 0, 5, first_seq=1, last_seq=8, channel="web"),
+        life("a", "inbox/coder", 0, 5, "b", first_seq=2, last_seq=9, channel=None),
+    ]
+    [row] = conversations(frame(spark, MESSAGE_LIFE, copied), frame(spark, TURNS, [])).toArrow().to_pylist()
+    assert (row["root_id"], row["channel"]) == ("b", "web")
+    other = [{**copied[0], "message_id": "a"}, {**copied[1], "message_id": "b", "causation_id": "a"}]
+    [row] = conversations(frame(spark, MESSAGE_LIFE, other), frame(spark, TURNS, [])).toArrow().to_pylist()
+    assert (row["root_id"], row["critical_path"]) == ("a", ["a", "b"])
+    [row] = conversations(frame(spark, MESSAGE_LIFE, copied), frame(spark, TURNS, [])).toArrow().to_pylist()
+    assert row["critical_path"] == ["b", "a"]
+
+
+def test_a_conversation_is_of_the_tenant_in_which_it_began(spark: Any) -> None:
+    mixed = [
+        life(f"m{n}", "inbox/front", n, n + 1, tenant=f"tenant-{n}", first_seq=n) for n in (3, 1, 2, 0, 4)
+    ]
+    for order in (mixed, mixed[::-1]):
+        frames = frame(spark, MESSAGE_LIFE, order).repartition(5, "message_id"), frame(spark, TURNS, [])
+        [row] = conversations(*frames).toArrow().to_pylist()
+        assert row["tenant"] == "tenant-0"

@@ -27,7 +27,7 @@ SELECT message_id, arg_max(state, seq) AS state,
     count(*) FILTER (type IN ('message.failed', 'message.lease_expired', 'message.dead_lettered')) AS failures,
     arg_max(coalesce(kind, CASE type WHEN 'message.lease_expired' THEN 'lease_expired' ELSE 'unknown' END), seq)
         FILTER (type IN ('message.failed', 'message.lease_expired', 'message.dead_lettered')) AS error_class,
-    max(seq) AS last_seq
+    min(seq) AS first_seq, max(seq) AS last_seq
 FROM ev GROUP BY message_id;
 CREATE TEMP TABLE life AS
 SELECT r.*, p.tenant, p.scope, coalesce(p.data->>'$.from', p.queue) AS queue, p.correlation_id, p.causation_id,
@@ -37,7 +37,7 @@ SELECT r.*, p.tenant, p.scope, coalesce(p.data->>'$.from', p.queue) AS queue, p.
     claimed - published AS wait_us, w.work_us,
     CASE WHEN r.state IN ('completed', 'dead', 'expired', 'cancelled') THEN ended - published END AS total_us
 FROM ref r JOIN ev p ON p.message_id = r.message_id AND p.type = 'message.published'
-LEFT JOIN (SELECT message_id, sum(next_time - time)::BIGINT AS work_us FROM steps_
+LEFT JOIN (SELECT message_id, sum(coalesce(next_time, time) - time)::BIGINT AS work_us FROM steps_
            WHERE type = 'message.claimed' GROUP BY message_id) w ON w.message_id = r.message_id;
 CREATE TEMP TABLE turn AS
 SELECT *, (data->>'$.ended_at')::BIGINT AS ended, data->>'$.agent' AS agent,
@@ -91,7 +91,7 @@ QUESTIONS = {
             sum(replies)::BIGINT AS replies, count(answered) AS answered,
             quantile_cont(answered - began, 0.5) AS answer_p50_us, quantile_cont(answered - began, 0.95) AS answer_p95_us
         FROM (SELECT coalesce(correlation_id, message_id) AS talk, min(day) AS day, any_value(tenant) AS tenant,
-                arg_min(channel, (published, message_id)) AS channel, min(published) AS began,
+                arg_min(channel, first_seq) AS channel, min(published) AS began,
                 count(*) FILTER (queue LIKE 'inbox/%' AND causation_id IS NULL) AS mails,
                 count(*) FILTER (queue LIKE 'outbox/%') AS replies,
                 min(published) FILTER (queue LIKE 'outbox/%') AS answered

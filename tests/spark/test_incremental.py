@@ -2,23 +2,25 @@
 
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from postroom.clock import ManualClock
+from postroom.clock import SECOND, ManualClock
+from postroom.pipeline.jobs.retain import retain
 from postroom.pipeline.jobs.run import Summary
 from postroom.pipeline.jobs.watch import watch
 from postroom.pipeline.lake.lake import Lake
-from postroom.pipeline.lake.tables import LEDGER, MESSAGE_LIFE
+from postroom.pipeline.lake.tables import GOLD, LEDGER, MESSAGE_LIFE, QUEUE_HOUR
 from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.room import open_sync
-from tests.spark.lakes import END, copied, copy_of, same
+from tests.spark.lakes import END, copied, copy_of, fill, rows, same_later
 
 
 def test_late_events_and_new_mail_come_out_as_in_one_run(
     filled: Lake, grown: Lake, filled_later: Lake
 ) -> None:
-    same(grown, filled_later)
+    same_later(grown, filled_later)
     before = {file.path for file in filled.files(MESSAGE_LIFE)}
     assert before & {file.path for file in grown.files(MESSAGE_LIFE)}, (
         "days without news are not written again"
@@ -51,3 +53,19 @@ def test_a_watch_takes_in_what_comes_while_the_store_is_open(
     assert not watcher.is_alive()
     assert sum(each.events for each in seen) == head - before > 0
     assert lake.positions(MESSAGE_LIFE).ledger == head
+
+
+def test_sums_of_days_that_the_lake_let_go_stay_when_something_late_happens_to_them(
+    spark: Any, later: SqliteSource, filled: Lake, tmp_path: Path
+) -> None:
+    """Of those days only the late message is left; sums of it alone would be wrong."""
+    lake = copied(filled, tmp_path / "lake")
+    end = max(row["day"] for row in rows(filled, QUEUE_HOUR)) + timedelta(days=1)
+    moment = datetime(end.year, end.month, end.day, tzinfo=UTC)
+    retain(lake, ManualClock(round(moment.timestamp()) * SECOND), keep_s=0)
+    assert lake.files(MESSAGE_LIFE) == []
+    fill(spark, lake, later)
+    late = {file.cut or "" for file in lake.files(MESSAGE_LIFE)}
+    assert min(late) < end.isoformat(), "something happened to a message of a day that was let go"
+    for table in GOLD:
+        assert [row for row in rows(lake, table) if row["day"] < end] == rows(filled, table), table.name

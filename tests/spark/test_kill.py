@@ -63,6 +63,7 @@ def command(month: SqliteSource, lake: Path) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_command_is_killed_with_all_its_processes_and_the_next_one_goes_on(
     month: SqliteSource, filled: Lake, tmp_path: Path
 ) -> None:
@@ -83,6 +84,7 @@ def test_the_command_is_killed_with_all_its_processes_and_the_next_one_goes_on(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_an_interrupt_ends_the_run_and_the_next_one_goes_on(
     month: SqliteSource, filled: Lake, tmp_path: Path
 ) -> None:

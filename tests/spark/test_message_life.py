@@ -99,3 +99,33 @@ def test_the_day_comes_from_the_id_and_foreign_ids_get_day_zero(spark: Any) -> N
     days = {row["message_id"]: row["day"] for row in rows}
     assert days["my-own-id"] == date(1970, 1, 1)
     assert days[ID] == datetime.fromtimestamp(int(ID[:8] + ID[9:13], 16) / 1000, UTC).date()
+
+
+def test_a_message_that_was_taken_and_given_back_thousands_of_times_has_a_life(spark: Any) -> None:
+    """Times are large numbers: those of some five thousand claims added up are more than a number can be."""
+    often = [LIFE[0]]
+    for turn in range(6000):
+        often.append(event(2 * turn + 2, "claimed", 2 * turn + 1, state="claimed", attempts=1))
+        often.append(event(2 * turn + 3, "snoozed", 2 * turn + 2, state="delayed", attempts=0))
+    row = the(lives(frame(spark, LEDGER, often)))
+    assert (row["claims"], row["snoozes"], row["work_us"]) == (6000, 6000, 6_000_000_000)
+    known = frame(spark, MESSAGE_LIFE, [row])
+    last = [
+        event(20_000, "claimed", 20_000, state="claimed", attempts=1),
+        event(20_001, "completed", 20_003, state="completed", attempts=1),
+    ]
+    row = the(lives(frame(spark, LEDGER, last), known))
+    assert (row["outcome"], row["claims"], row["work_us"]) == ("completed", 6001, 6_003_000_000)
+
+
+def test_a_life_as_it_was_kept_before_goes_on(spark: Any) -> None:
+    """The sums of an older lake: of the times of all claims, and of the times of all their ends."""
+    kept = the(lives(frame(spark, LEDGER, LIFE[:3])))
+    kept |= {"claimed_sum": LIFE[1]["time"], "given_up_sum": LIFE[2]["time"]}
+    row = the(lives(frame(spark, LEDGER, LIFE[3:]), frame(spark, MESSAGE_LIFE, [kept])))
+    assert row == the(lives(frame(spark, LEDGER, LIFE)))
+
+
+def test_an_event_that_does_not_tell_its_attempts_counts_none(spark: Any) -> None:
+    row = the(lives(frame(spark, LEDGER, [event(1, "published", 0, state="pending")])))
+    assert (row["state"], row["attempts"]) == ("pending", 0)

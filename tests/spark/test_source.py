@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
-from postroom.pipeline.sources.spark import register
+from postroom.pipeline.failures import LedgerGap
+from postroom.pipeline.sources.spark import LedgerStream, register
 from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.room import open_sync
+from tests.spark.lakes import copy_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -92,3 +95,27 @@ def test_a_store_that_is_open_elsewhere_is_not_written(spark: Any, tmp_path: Pat
         with pytest.raises(Exception, match="owned by another process"):
             frame.write.format("postroom").option("queue", "jobs").mode("append").save(str(path))
         assert room.counts("jobs").pending == 0
+
+
+def test_a_stream_that_is_behind_what_was_pruned_says_so_and_a_new_one_begins_after_it(
+    month: SqliteSource, tmp_path: Path
+) -> None:
+    store = copy_of(month, tmp_path)
+    db = apsw.Connection(store.path)
+    db.execute(
+        "UPDATE figures SET n = 50, hash = (SELECT hash FROM ledger WHERE seq = 50) WHERE name = 'anchor'"
+    )
+    db.execute("DELETE FROM ledger WHERE seq <= 50")
+    db.close()
+    head = store.snapshot().head
+    stream = LedgerStream(store, 1000, 0, None)
+    assert stream.initialOffset() == {"seq": 50}
+    seqs = [
+        seq
+        for part in stream.partitions({"seq": 50}, {"seq": head})
+        for batch in stream.read(part)
+        for seq in batch.column("seq").to_pylist()
+    ]
+    assert seqs == list(range(51, head + 1))
+    with pytest.raises(LedgerGap, match="Events 31 to 50"):
+        stream.partitions({"seq": 30}, {"seq": head})

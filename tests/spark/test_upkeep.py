@@ -1,6 +1,7 @@
 """Pruning, erasing, replaying and back-testing keep what was promised."""
 
 import asyncio
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from postroom.pipeline.jobs.erase import LakeEraser
 from postroom.pipeline.jobs.prune import HOLD, prune
 from postroom.pipeline.jobs.replay import MARK, Replay, replayed
 from postroom.pipeline.lake.lake import Lake, Positions
-from postroom.pipeline.lake.tables import BRONZE, LEDGER, MESSAGES, TRACES
+from postroom.pipeline.lake.tables import BRONZE, LEDGER, MESSAGE_LIFE, MESSAGES, TRACES
 from postroom.pipeline.serving.engine import engine
 from postroom.pipeline.serving.history import Search, search
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 from postroom.room import open_sync
+from tests.pipeline.tiny import put
 from tests.spark.lakes import END, copied, copy_of, rows
 
 
@@ -142,6 +144,51 @@ def test_a_rule_is_tried_on_all_of_history(spark: Any, filled: Lake) -> None:
     assert verdict.looked_at == len(rows(filled, MESSAGES))
     assert verdict.matched == len(refunds) > 0
     assert sum(verdict.by_queue.values()) == verdict.matched
+
+
+def test_a_message_that_ended_twice_is_judged_once(spark: Any, tmp_path: Path) -> None:
+    """Whether the lake saw the first end depends only on when it was filled, and must not count."""
+    lake = Lake(str(tmp_path / "lake"))
+    row = {"scope": "shop", "queue": "orders", "content_type": "application/json", "hop": 0, "created_at": 1}
+    put(lake, MESSAGES, {**row, "id": "m", "state": "dead", "attempts": 5, "ended_seq": 5})
+    put(
+        lake,
+        MESSAGES,
+        {**row, "id": "m", "state": "completed", "attempts": 1, "ended_seq": 9},
+        {**row, "id": "n", "state": "completed", "attempts": 1, "ended_seq": 7},
+    )
+    rule = {
+        "name": "orders",
+        "conditions": [{"field": "queue", "op": "eq", "value": "orders"}],
+        "action": {"type": "route", "target_queue_id": "shop/other"},
+    }
+    verdict = backtest(spark, lake, rule)
+    assert (verdict.looked_at, verdict.matched, verdict.examples) == (2, 2, ["m", "n"])
+    assert verdict.by_outcome == {"completed": 2}
+
+
+def test_a_guard_counts_messages_of_one_microsecond_in_their_order(spark: Any, tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    day = date(2026, 11, 1)
+    at = datetime(2026, 11, 1, tzinfo=UTC)
+    put(lake, TRACES, {"trace_id": "t", "messages": 3, "open": 0, "failed": 0, "day": day})
+    put(
+        lake,
+        MESSAGE_LIFE,
+        *(
+            {
+                "message_id": name,
+                "correlation_id": "t",
+                "hop": hop,
+                "published_at": at,
+                "first_seq": seq,
+                "day": day,
+            }
+            for seq, name, hop in ((1, "c", 0), (2, "b", 1), (3, "a", 2))
+        ),
+    )
+    found = guard(spark, lake, hops=1, messages=2, usd=None)
+    assert (found.stopped, found.messages_not_sent) == (1, 1), "the third is over both limits"
 
 
 def test_a_guard_tells_what_it_would_have_stopped(spark: Any, filled: Lake) -> None:

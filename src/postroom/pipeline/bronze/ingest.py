@@ -101,9 +101,8 @@ def _clean_messages(batch: pa.RecordBatch) -> pa.Table:
     body = table["body"].combine_chunks()
     columns: dict[str, Any] = {name: table[name] for name in table.schema.names}
     columns["body"] = _text(pc.if_else(textual, body, None))
-    columns["body_bytes"] = pc.if_else(textual, None, body)
+    columns["body_bytes"], touched = _clean_bytes(pc.if_else(textual, None, body))
     columns["result"] = _text(table["result"].combine_chunks())
-    touched = pa.array([False] * table.num_rows)
     for name in ("body", *_TEXTS):
         columns[name], hit = redact(columns[name])
         touched = pc.or_(_whole(hit), touched)
@@ -121,6 +120,25 @@ def _text(column: pa.Array | pa.ChunkedArray) -> pa.Array:
             [None if each is None else each.decode("utf-8", "replace") for each in whole.to_pylist()],
             pa.string(),
         )
+
+
+def _clean_bytes(column: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Bodies of other kinds may be texts too, and hold secrets; what is no text is left as it is."""
+    untouched = pa.array([False] * len(column))
+    if column.null_count == len(column):
+        return column, untouched
+    texts = [None if each is None else _decoded(each) for each in column.to_pylist()]
+    clean, hit = redact(pa.array(texts, pa.string()))
+    if not pc.any(hit).as_py():
+        return column, untouched
+    return pc.if_else(hit, clean.cast(pa.binary()), column), hit
+
+
+def _decoded(body: bytes) -> str | None:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def _clean_records(batch: pa.RecordBatch) -> pa.Table:

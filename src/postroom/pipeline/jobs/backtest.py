@@ -48,12 +48,13 @@ def read_rule(document: dict[str, Any]) -> Rule:
 
 
 def backtest(spark: "SparkSession", lake: Lake, document: dict[str, Any]) -> Verdict:
-    """A routing rule over every message that has ended."""
+    """A routing rule over every message that has ended; one that ended twice is judged as it was last."""
     from pyspark.sql import functions as F
+    from pyspark.sql.window import Window
 
     rule = read_rule(document)
     source = document.get("source_queue_id")
-    messages = _frame(spark, lake, MESSAGES).select(*_NEEDED)
+    messages = _frame(spark, lake, MESSAGES).select(*_NEEDED, "ended_seq")
     if rule.trigger in _ENDED:
         messages = messages.where(F.col("state") == _ENDED[rule.trigger])
     elif rule.trigger is Trigger.FAILED:
@@ -61,6 +62,8 @@ def backtest(spark: "SparkSession", lake: Lake, document: dict[str, Any]) -> Ver
     place = F.concat_ws("/", "scope", F.coalesce("origin_queue", "queue"))
     if source is not None:
         messages = messages.where(place == str(source))
+    newest = F.row_number().over(Window.partitionBy("id").orderBy(F.desc("ended_seq")))
+    messages = messages.withColumn("newest", newest).where("newest = 1").select(*_NEEDED)
     judged = messages.withColumn("place", place).mapInArrow(
         partial(_judge, rule), "id string, place string, state string, matched boolean"
     )
@@ -154,9 +157,9 @@ def guard(
     traces = _frame(spark, lake, TRACES)
     lives = _frame(spark, lake, MESSAGE_LIFE)
     talk = F.coalesce("correlation_id", "message_id")
-    order = lives.select(talk.alias("trace_id"), "hop", "published_at", "outcome", "message_id")
+    order = lives.select(talk.alias("trace_id"), "hop", "first_seq", "message_id")
     numbered = order.withColumn(
-        "number", F.row_number().over(Window.partitionBy("trace_id").orderBy("published_at", "message_id"))
+        "number", F.row_number().over(Window.partitionBy("trace_id").orderBy("first_seq", "message_id"))
     )
     over = F.lit(False)
     if hops is not None:

@@ -1,7 +1,7 @@
 """What all steps of a run share, and how they read and replace tables."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,10 +67,12 @@ class Context(msgspec.Struct, frozen=True):
         by: str,
         positions: Positions,
         fresh: bool = False,
+        look: Callable[[list[File]], None] = lambda _: None,
     ) -> dict[str, int]:
         """Put a frame's rows, and those of its list columns, into tables; rows with the same `by` go.
 
-        How many rows each part of the first table has now, by its cut.
+        How many rows each part of the first table has now, by its cut. Before anything is committed, `look`
+        is shown the new files of the first table: once they are, nobody would come back to them.
         """
         old = {table.name: [] if fresh else self.lake.files(table) for table, _ in tables}
         outputs = [
@@ -89,7 +91,14 @@ class Context(msgspec.Struct, frozen=True):
         cut = outputs[0].cut
         sorted_ = frame.repartition(cut).sortWithinPartitions(cut)
         written = answers(sorted_.mapInArrow(partial(write_sorted, outputs), ANSWER))
-        parts = {file.cut: file.rows for file in written.get(tables[0][0].name, [])}
+        first = tables[0][0]
+        parts = {file.cut: file.rows for file in written.get(first.name, [])}
+        look(
+            [
+                File(file.path, f"{self.lake.uri(first)}/{file.path}", file.size, file.rows, file.cut, {}, {})
+                for file in written.get(first.name, [])
+            ]
+        )
         # The first table goes last: others are whole when it says how far they have come.
         for table, _ in reversed(tables):
             gone = [file for file in self.lake.files(table) if fresh or file.cut in parts]

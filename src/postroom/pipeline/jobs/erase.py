@@ -5,18 +5,19 @@ What is left says that there was a message, when, and how it ended; nothing of w
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from postroom.clock import Clock, SystemClock
+from postroom.kernel import jsontext, webhooks
 from postroom.kernel.erasure import ERASED, Subject
 from postroom.pipeline.jobs.lock import locked
 from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import File, Lake, named
 from postroom.pipeline.lake.tables import (
-    BY_SHORT,
     CHUNKS,
     FAILURE_CAUSES,
     LEDGER,
@@ -26,7 +27,7 @@ from postroom.pipeline.lake.tables import (
     RECORDS,
     Table,
 )
-from postroom.pipeline.lake.upsert import read_batches
+from postroom.pipeline.lake.upsert import read_batches, read_declared
 
 _EMPTIED = '{"erased":true}'
 
@@ -41,6 +42,13 @@ class Layer(msgspec.Struct, frozen=True):
 
 
 LAYERS = (
+    Layer(RECORDS, "message_id", {"data": _EMPTIED}),
+    Layer(LEDGER, "message_id", {}),
+    Layer(MESSAGE_LIFE, "message_id", {"error_reason": ERASED}),
+    Layer(FAILURE_CAUSES, "example_id", {"example_reason": ERASED}),
+    Layer(QUARANTINE, "key", {"row": _EMPTIED}),
+    Layer(CHUNKS, "message_id", {}, drop=True),
+    # Last: it says which messages are meant, and must do so until all others are done.
     Layer(
         MESSAGES,
         "id",
@@ -50,12 +58,6 @@ LAYERS = (
             "idempotency_key": None,
         },
     ),
-    Layer(RECORDS, "message_id", {"data": _EMPTIED}),
-    Layer(LEDGER, "message_id", {}),
-    Layer(MESSAGE_LIFE, "message_id", {"error_reason": ERASED}),
-    Layer(FAILURE_CAUSES, "example_id", {"example_reason": ERASED}),
-    Layer(QUARANTINE, "key", {"row": _EMPTIED}),
-    Layer(CHUNKS, "message_id", {}, drop=True),
 )  # fmt: skip
 
 
@@ -80,35 +82,50 @@ class LakeEraser:
         with engine(self._lake) as light:
             if not light.has("messages"):
                 return []
-            if place in ("labels", "body"):
-                clause, values = f"json_extract_string({place}, ?) = ?", [f"$.{path}", str(subject.value)]
-            else:
-                clause, values = f"{BY_SHORT['messages'].schema.field(place).name} = ?", [subject.value]
-            sql = f"SELECT DISTINCT id FROM messages WHERE {clause} ORDER BY id"  # noqa: S608 - a column's name
-            return [row["id"] for row in light.rows(sql, values)]
+            if not path:
+                column = MESSAGES.schema.field(place).name
+                sql = f"SELECT DISTINCT id FROM messages WHERE {column} = ? ORDER BY id"  # noqa: S608 - a column
+                return [row["id"] for row in light.rows(sql, [subject.value])]
+            steps = [path] if place == "labels" else path.split(".")
+            column = MESSAGES.schema.field(place).name
+            sql = f"SELECT id, {column} AS text FROM messages WHERE contains({column}, ?)"  # noqa: S608 - a column
+            rows = light.rows(sql, [jsontext.text(steps[-1])])
+        return sorted({row["id"] for row in rows if _leads_to(_opened(row["text"]), steps, subject.value)})
 
     def count(self, message_ids: Sequence[str]) -> int:
-        ids = pa.array(message_ids, pa.string())
+        ids = self._with_echoes(message_ids)
         return sum(self._concerned(layer, ids)[1] for layer in LAYERS)
 
     def carry_out(self, message_ids: Sequence[str]) -> int:
-        ids = pa.array(message_ids, pa.string())
         changed = 0
         with locked(self._lake, self._clock):
+            ids = self._with_echoes(message_ids)
             for layer in LAYERS:
                 files, rows = self._concerned(layer, ids)
                 if rows:
                     self._rewrite(layer, files, ids)
                     changed += rows
+                # Also without rows: versions of before, and files of runs that were killed, may hold some.
+                self._forget(layer.table)
         return changed
+
+    def _with_echoes(self, message_ids: Sequence[str]) -> pa.Array:
+        """Also what was told to others of these messages, which says the same in other words."""
+        about = set(message_ids)
+        ids = dict.fromkeys(message_ids)
+        kinds = pa.array([webhooks.MESSAGE, *webhooks.EVENTS])
+        for file in self._lake.files(MESSAGES):
+            for rows in read_batches(file.uri, ["id", "message_type", "causation_id", "labels"]):
+                echoes = rows.filter(pc.is_in(rows.column("message_type"), value_set=kinds))
+                ids |= {row["id"]: None for row in echoes.to_pylist() if _told_of(row) in about}
+        return pa.array(ids, pa.string())
 
     def _concerned(self, layer: Layer, ids: pa.Array) -> tuple[list[File], int]:
         """Files that hold something of these messages which is to go, and how many rows that is."""
         files, rows = [], 0
         for file in self._lake.files(layer.table):
             count = 0
-            for batch in read_batches(file.uri):
-                table = pa.Table.from_batches([batch])
+            for table in read_declared(file.uri, layer.table.schema):
                 hit = pc.fill_null(pc.is_in(table[layer.column], value_set=ids), False)
                 count += pc.sum(pc.and_(hit, self._still(layer, table))).as_py() or 0
             if count:
@@ -121,7 +138,8 @@ class LakeEraser:
         if layer.drop:
             return pa.chunked_array([pa.array([True] * table.num_rows)])
         if layer.table is LEDGER:
-            return pc.match_substring(table["data"], '"reason"')
+            erased = pc.match_substring(table["data"], f'"reason":"{ERASED}"')
+            return pc.and_not(pc.match_substring(table["data"], '"reason":"'), erased)
         left = pa.chunked_array([pa.array([False] * table.num_rows)])
         for name, mark in layer.emptied.items():
             column = table[name]
@@ -138,15 +156,13 @@ class LakeEraser:
             cut = (table.cut, file.cut) if table.cut else None
             durable = table.layer == "bronze"
             writer = FileWriter(self._lake.uri(table), table.schema, cut, table.tracked, durable=durable)
-            for batch in read_batches(file.uri):
-                rows = pa.Table.from_batches([batch])
+            for rows in read_declared(file.uri, table.schema):
                 hit = pc.fill_null(pc.is_in(rows[layer.column], value_set=ids), False)
                 writer.write(self._changed(layer, rows, hit))
             made = writer.close()
             if made.rows:
                 written.append(made)
         self._lake.commit(table, written, None, removed=files, about={"reason": "erasure"})
-        self._forget(table)
 
     def _changed(self, layer: Layer, rows: pa.Table, hit: pa.ChunkedArray) -> pa.Table:
         if layer.drop:
@@ -167,5 +183,35 @@ class LakeEraser:
 
     def _forget(self, table: Table) -> None:
         """The old files too: until they are gone, nothing is erased."""
+        found = self._lake.open(table)
+        if found is None:
+            return
         with named(self._lake, table):
-            self._lake.must_open(table).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+            found.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+
+
+def _told_of(row: dict[str, Any]) -> str | None:
+    """The message that a delivery of a webhook, or an event for subscribers, tells of."""
+    if row["message_type"] == webhooks.MESSAGE:
+        return (_opened(row["labels"]) or {}).get("about")
+    return row["causation_id"]
+
+
+def _opened(text: str | None) -> Any:
+    try:
+        return None if text is None else jsontext.decode(text)
+    except msgspec.DecodeError:
+        return None  # no JSON, or a secret was cut out of it
+
+
+def _leads_to(part: Any, steps: list[str], value: Any) -> bool:
+    """A path goes through every item of a list. Numbers may be asked for as they are written."""
+    if isinstance(part, list):
+        return any(_leads_to(item, steps, value) for item in part)
+    if not steps:
+        return _written(part) == _written(value)
+    return isinstance(part, dict) and steps[0] in part and _leads_to(part[steps[0]], steps[1:], value)
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else jsontext.text(value)

@@ -65,12 +65,16 @@ def live(at: Context, target: Positions) -> None:
             known = at.frame(MESSAGE_LIFE, touched) if touched else None
         rows = ml.lives(ledger, known, watch)
         rows = rows.observe(lived, F.count(ml.problem()).alias("bad"))
-        parts = at.replace(rows, [(MESSAGE_LIFE, None)], "message_id", Positions(target.ledger, 0), not old)
+
+        def set_aside(written: list[File]) -> None:
+            if seen.get["bad"]:
+                step.quarantined += _quarantine_events(at, ledger, seen.get["bad"])
+            if lived.get["bad"]:
+                step.quarantined += _quarantine_lives(at, written, done.ledger)
+
+        position = Positions(target.ledger, 0)
+        parts = at.replace(rows, [(MESSAGE_LIFE, None)], "message_id", position, not old, set_aside)
         step.rows_in, step.rows_out = seen.get["all"], sum(parts.values())
-        if seen.get["bad"]:
-            step.quarantined += _quarantine_events(at, ledger, seen.get["bad"])
-        if lived.get["bad"]:
-            step.quarantined += _quarantine_lives(at, set(parts), done.ledger)
 
 
 def _days(files: list[File], after: int) -> set[str]:
@@ -104,12 +108,11 @@ def _quarantine_events(at: Context, ledger: "DataFrame", count: int) -> int:
     return count
 
 
-def _quarantine_lives(at: Context, days: set[str], after: int) -> int:
+def _quarantine_lives(at: Context, files: list[File], after: int) -> int:
     from pyspark.sql import functions as F
 
     from postroom.pipeline.silver.message_life import problem
 
-    files = [file for file in at.lake.files(MESSAGE_LIFE) if file.cut in days]
     bad = at.frame(MESSAGE_LIFE, files).where(problem().isNotNull() & (F.col("last_seq") > after))
     rows = bad.select("message_id", "last_seq", problem().alias("reason")).limit(MOST).toArrow().to_pylist()
     at.quarantine(
@@ -180,8 +183,10 @@ def _touched(lives: list[File], turns: list[File], done: Positions) -> pa.Array 
     changed = changed.filter(pc.greater(changed["last_seq"], done.ledger))
     ids = [pc.coalesce(changed["correlation_id"], changed["message_id"])]
     if turns:
-        taken = read_columns(newer(turns, "record_id", done.records), TURNS, ["record_id", "correlation_id"])
-        ids.append(taken["correlation_id"].filter(pc.greater(taken["record_id"], done.records)))
+        names = ["record_id", "correlation_id", "message_id"]
+        taken = read_columns(newer(turns, "record_id", done.records), TURNS, names)
+        taken = taken.filter(pc.greater(taken["record_id"], done.records))
+        ids.append(pc.coalesce(taken["correlation_id"], taken["message_id"]))
     found = pc.unique(pa.chunked_array([chunk for each in ids for chunk in each.chunks], pa.string()))
     found = found.drop_null()
     return None if len(found) > MANY else found

@@ -42,7 +42,7 @@ def replayed(engine: Engine, wanted: Replay, actor: str) -> list[c.Command]:
     rows = engine.rows(
         """SELECT * FROM messages WHERE coalesce(correlation_id, id) = ? AND from_agent IS NULL AND hop = 0
            AND subscription IS NULL QUALIFY row_number() OVER (PARTITION BY id ORDER BY ended_seq DESC) = 1
-           ORDER BY created_at""",
+           ORDER BY created_at, seq""",
         [wanted.trace],
     )
     if not rows:

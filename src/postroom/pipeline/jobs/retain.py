@@ -27,7 +27,7 @@ from postroom.pipeline.lake.tables import (
     SILVER,
     Table,
 )
-from postroom.pipeline.lake.upsert import read_batches
+from postroom.pipeline.lake.upsert import read_batches, read_declared
 
 # What tells the age of a row, where the day is not what its files are cut by.
 _MOMENT = {
@@ -87,15 +87,16 @@ def _one(lake: Lake, table: Table, before: int, *, dry_run: bool) -> Left:
         if old < file.rows and not dry_run:
             written.append(_rest(lake, table, file, before))
     if removed and not dry_run:
-        lake.commit(table, written, None, removed=removed, about={"reason": "retention"})
+        kept_from = max(before, lake.kept_from(table))
+        lake.commit(table, written, None, removed=removed, about={"reason": "retention"}, kept_from=kept_from)
     return Left(rows, len(removed), kept)
 
 
 def _old_rows(table: Table, file: File, before: int) -> int:
     """How many rows of a file are too old; most files need not be opened for that."""
     if table.cut == "day":
-        return file.rows if file.cut is not None and file.cut < _day(before).isoformat() else 0
-    if table.cut == "month" and file.cut is not None and file.cut > _day(before).isoformat()[:7]:
+        return file.rows if file.cut is not None and file.cut < day_of(before).isoformat() else 0
+    if table.cut == "month" and file.cut is not None and file.cut > day_of(before).isoformat()[:7]:
         return 0
     return sum(pc.sum(_old(table, batch, before)).as_py() or 0 for batch in _batches(table, file))
 
@@ -110,7 +111,7 @@ def _old(table: Table, rows: pa.RecordBatch | pa.Table, before: int) -> Any:
     column = rows.column("day" if name is None else name)
     bound: Any = before
     if name is None:
-        bound = pa.scalar(_day(before), pa.date32())
+        bound = pa.scalar(day_of(before), pa.date32())
     elif pa.types.is_timestamp(column.type):
         bound = pa.scalar(datetime.fromtimestamp(before / SECOND, UTC), column.type)
     return pc.fill_null(pc.less(column, bound), False)
@@ -120,19 +121,10 @@ def _rest(lake: Lake, table: Table, file: File, before: int) -> Written:
     cut = (table.cut, file.cut) if table.cut else None
     durable = table.layer == "bronze"
     writer = FileWriter(lake.uri(table), table.schema, cut, table.tracked, durable=durable)
-    for batch in read_batches(file.uri):
-        part = pa.Table.from_batches([batch])
-        writer.write(_declared(table, part.filter(pc.invert(_old(table, part, before)))))
+    for part in read_declared(file.uri, table.schema):
+        writer.write(part.filter(pc.invert(_old(table, part, before))))
     return writer.close()
 
 
-def _declared(table: Table, rows: pa.Table) -> pa.Table:
-    """With the columns that were declared since the file was written."""
-    for field in table.schema:
-        if field.name not in rows.schema.names and field.name != table.cut:
-            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
-    return rows
-
-
-def _day(moment: int) -> date:
+def day_of(moment: int) -> date:
     return datetime.fromtimestamp(moment / SECOND, UTC).date()

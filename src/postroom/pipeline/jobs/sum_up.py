@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.progress import Progress
+from postroom.pipeline.jobs.retain import day_of
 from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import File, Positions
@@ -28,7 +29,7 @@ from postroom.pipeline.lake.tables import (
     TURNS,
     Table,
 )
-from postroom.pipeline.lake.upsert import pieces, read_batches
+from postroom.pipeline.lake.upsert import pieces, read_declared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -104,6 +105,9 @@ def _one(at: Context, each: Sum, files: dict[str, list[File]], target: Positions
     days = set[str]()
     for table in each.inputs:
         days |= changed_days(files[table.name], table, done)
+    # Of a day that was let go, only what happened late is there. Its sums stay as they were.
+    whole = day_of(max(at.lake.kept_from(table) for table in each.inputs)).isoformat()
+    days = {day for day in days if day >= whole}
     if not days:
         at.lake.commit(each.table, [], target)
         return 0
@@ -124,9 +128,9 @@ def _replace_days(at: Context, table: Table, rows: pa.Table, days: set[str], tar
     by_month: dict[str | None, list[pa.Table]] = {month: [] for month in sorted(months)}
     names = [name for name in table.schema.names if name != table.cut]
     for file in old:
-        for batch in read_batches(file.uri):
-            kept = batch.filter(pc.invert(pc.is_in(batch.column("day"), value_set=gone)))
-            by_month[file.cut].append(pa.Table.from_batches([kept]).select(names))
+        for part in read_declared(file.uri, table.schema):
+            kept = part.filter(pc.invert(pc.is_in(part["day"], value_set=gone)))
+            by_month[file.cut].append(kept.select(names))
     for month, part in pieces(rows, table.cut or ""):
         by_month.setdefault(month, []).append(part.select(names))
     written = []

@@ -37,6 +37,7 @@ from postroom.pipeline.lake.tables import Table
 
 LEDGER_APP = "postroom-ledger"
 RECORDS_APP = "postroom-records"
+KEPT_APP = "postroom-kept-from"
 
 
 class Positions(msgspec.Struct, frozen=True):
@@ -99,6 +100,11 @@ class Lake:
     def positions(self, table: Table) -> Positions:
         return positions_of(self.open(table))
 
+    def kept_from(self, table: Table) -> int:
+        """The moment before which a table was let go; 0 when it still has everything."""
+        found = self.open(table)
+        return 0 if found is None else found.transaction_version(KEPT_APP) or 0
+
     def files(self, table: Table) -> list[File]:
         found = self.open(table)
         return [] if found is None else files_of(found, self.uri(table), table)
@@ -111,11 +117,12 @@ class Lake:
         *,
         removed: Sequence[File] = (),
         about: dict[str, Any] | None = None,
+        kept_from: int | None = None,
     ) -> None:
-        """All of it, or nothing. Without positions it is upkeep, which changes no content."""
-        transactions = []
+        """All of it, or nothing. Without positions it is upkeep. `kept_from`: what is older has left it."""
+        transactions = [Transaction(KEPT_APP, kept_from)] if kept_from is not None else []
         if positions is not None:
-            transactions = [
+            transactions += [
                 Transaction(LEDGER_APP, positions.ledger),
                 Transaction(RECORDS_APP, positions.records),
             ]

@@ -46,9 +46,9 @@ class _Part:
 
     def close(self, replaced: pa.Array) -> list[Written]:
         for uri in self._output.old.get(self._cut, ()):
-            for batch in read_batches(uri):
-                gone = pc.is_in(batch.column(self._output.by), value_set=replaced)
-                self.write(pa.Table.from_batches([batch.filter(pc.invert(gone))]))
+            for rows in read_declared(uri, self._output.schema):
+                gone = pc.is_in(rows[self._output.by], value_set=replaced)
+                self.write(rows.filter(pc.invert(gone)))
         return [self._writer.close()] if self._writer is not None else []
 
 
@@ -60,6 +60,16 @@ def read_batches(uri: str, columns: list[str] | None = None) -> Iterator[pa.Reco
     except (pa.ArrowInvalid, OSError) as error:
         # Arrow does not say which file it could not read.
         raise pa.ArrowInvalid(f"{uri} is damaged: {error}") from error
+
+
+def read_declared(uri: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    """All of a file; columns that were declared since it was written have nothing in them."""
+    for batch in read_batches(uri):
+        rows = pa.Table.from_batches([batch])
+        for field in schema:
+            if field.name not in rows.schema.names:
+                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        yield rows
 
 
 def write_sorted(outputs: Sequence[Output], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,9 @@ OFFICE = ("office.mail", "office.note", "office.post", "office.reply")
 
 def chunks(messages: DataFrame) -> DataFrame:
     """Pieces are cut between sentences where that is possible. Words of people are not trusted as facts."""
-    text = F.coalesce(F.get_json_object("body", "$.text"), F.get_json_object("body", "$"))
+    erased = F.get_json_object("body", "$.erased").isNotNull()
+    whole = F.when(~erased, F.get_json_object("body", "$"))
+    text = F.coalesce(F.get_json_object("body", "$.text"), whole)
     said = messages.where(F.col("message_type").isin(*OFFICE) & (F.col("state") == "completed")).where(
         F.col("subscription").isNull()
     )

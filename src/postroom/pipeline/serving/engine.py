@@ -1,20 +1,22 @@
 """The light engine: DuckDB over the lake's files, in this process, with neither Java nor a server.
 
 Each table is looked up once, when it is first asked for, and answers from that version until the engine closes.
+Opening files is what a question costs, so one about some days opens only the files of those days.
 """
 
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from postroom.pipeline.failures import LakeMissing, QueryRefused, TableMissing
-from postroom.pipeline.lake.lake import Lake, files_of
+from postroom.pipeline.lake.lake import File, Lake
 from postroom.pipeline.lake.remote import dataset
-from postroom.pipeline.lake.tables import ALL, BY_SHORT, MESSAGES, RECORDS
+from postroom.pipeline.lake.tables import ALL, BY_SHORT, MESSAGES, RECORDS, Table
 
 MEMORY_MB = 512
 # Names people would look for, over bronze as it is kept.
@@ -23,9 +25,12 @@ _VIEWS = {
     "deliveries": (MESSAGES, "SELECT * FROM messages WHERE subscription IS NOT NULL"),
 }
 
-
 _NAMES = {*BY_SHORT, *_VIEWS}
 _WORD = re.compile(r"\w+")
+_KINDS = {"day": "DATE", "month": "VARCHAR"}
+
+Days = tuple[date, date]
+"""The first and the last day of a question, both included."""
 
 
 class Engine:
@@ -34,43 +39,51 @@ class Engine:
         self._there = {table.short for table in ALL if lake.exists(table)}
         if not self._there:
             raise LakeMissing(lake=lake.location)
-        self._mounted: set[str] = set()
+        self._files: dict[str, list[File]] = {}
+        self._mounted: dict[str, Days | None] = {}
         self._db = duckdb.connect(":memory:")
         self._db.execute(f"SET threads = {int(threads)}; SET memory_limit = '{int(memory_mb)}MB'")
         self._db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         self._shut_in()
 
-    def _mount(self, name: str) -> None:
-        """A table as a view of the files it has now, when it is first asked for."""
-        if name in self._mounted:
-            return
-        self._mounted.add(name)
+    def files(self, table: Table) -> list[File]:
+        """The files that a table had when it was first asked for."""
+        if table.short not in self._files:
+            self._files[table.short] = self._lake.files(table)
+        return self._files[table.short]
+
+    def _mount(self, name: str, days: Days | None = None) -> None:
+        """A table as a view of its files, or of those that hold something of these days."""
         if name in _VIEWS:
             table, sql = _VIEWS[name]
-            if table.short in self._there:
+            if table.short in self._there and name not in self._mounted:
+                self._mounted[name] = None
                 self._mount(table.short)
                 self._db.execute(f"CREATE VIEW {name} AS {sql}")
             return
         table = BY_SHORT[name]
-        found = self._lake.open(table) if name in self._there else None
-        if found is None:
+        days = days if table.cut else None
+        if name not in self._there or (name in self._mounted and self._mounted[name] == days):
             return
-        uris = found.file_uris()
-        if not uris:
+        self._mounted[name] = days
+        files = [file for file in self.files(table) if days is None or _within(file, days)]
+        self._db.unregister(table.short)
+        self._db.execute(f"DROP VIEW IF EXISTS {table.short}")
+        if not files:
             self._db.register(table.short, table.schema.empty_table())
-            return
-        if self._lake.folder is None:
+        elif self._lake.folder is None:
             # DuckDB would have to fetch an extension for that.
-            files = files_of(found, self._lake.uri(table), table)
             self._db.register(table.short, dataset(table, files))
-            return
-        kinds = {"day": "DATE", "month": "VARCHAR"}
+        else:
+            self._view(table, files)
+
+    def _view(self, table: Table, files: list[File]) -> None:
         cut = ""
         if table.cut:
-            cut = f", hive_partitioning = true, hive_types = {{'{table.cut}': {kinds[table.cut]}}}"
+            cut = f", hive_partitioning = true, hive_types = {{'{table.cut}': {_KINDS[table.cut]}}}"
         names = ", ".join(f'"{each}"' for each in table.schema.names)
-        files = ", ".join(_quoted(uri) for uri in uris)
-        rows = f"read_parquet([{files}], union_by_name = true{cut})"
+        places = ", ".join(_quoted(f"{self._lake.folder}/{table.name}/{file.path}") for file in files)
+        rows = f"read_parquet([{places}], union_by_name = true{cut})"
         try:
             self._db.execute(f"CREATE VIEW {table.short} AS SELECT {names} FROM {rows}")  # noqa: S608 - ours
         except duckdb.BinderException:
@@ -89,12 +102,15 @@ class Engine:
     def has(self, short: str) -> bool:
         return short in self._there
 
-    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        return self.table(sql, parameters).to_pylist()
+    def rows(
+        self, sql: str, parameters: Sequence[Any] = (), days: Days | None = None
+    ) -> list[dict[str, Any]]:
+        return self.table(sql, parameters, days).to_pylist()
 
-    def table(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+    def table(self, sql: str, parameters: Sequence[Any] = (), days: Days | None = None) -> pa.Table:
+        """With `days`, the query itself must ask for nothing outside them: there may be none of it."""
         for name in set(_WORD.findall(sql.lower())) & _NAMES:
-            self._mount(name)
+            self._mount(name, days)
         try:
             found = self._db.sql(sql, params=list(parameters))
             return pa.table({}) if found is None else found.to_arrow_table()
@@ -122,6 +138,14 @@ def engine(lake: Lake) -> Iterator[Engine]:
         yield opened
     finally:
         opened.close()
+
+
+def _within(file: File, days: Days) -> bool:
+    """Whether a file may hold rows of these days. A month is as long as the part of a day that names it."""
+    if file.cut is None:
+        return True
+    first, last = (day.isoformat()[: len(file.cut)] for day in days)
+    return first <= file.cut <= last
 
 
 def _quoted(text: str) -> str:

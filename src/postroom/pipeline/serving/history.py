@@ -1,10 +1,11 @@
 """Searching everything that was ever said: what has ended from the lake, what lives from the hot store."""
 
-from datetime import date
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 import msgspec
 
+from postroom.clock import SECOND
 from postroom.pipeline.serving.engine import Engine
 from postroom.pipeline.serving.insights import plain
 from postroom.pipeline.serving.traces import moment
@@ -31,11 +32,21 @@ def search(engine: Engine | None, source: SqliteSource | None, wanted: Search) -
         for row in engine.rows(*_lake_query(wanted)):
             found[row["id"]] = {**plain(row), "from": "lake"}
     if source is not None:
-        for row in source.search(wanted.words, wanted.limit):
-            if _fits(row, wanted):
-                found[row["id"]] = {**row, "from": "store"}
-    newest = sorted(found.values(), key=lambda row: (row["created_at"], row["id"]), reverse=True)
+        since = None
+        if wanted.since is not None:
+            since = round(datetime.combine(wanted.since, time(), UTC).timestamp()) * SECOND
+        rows = source.search(
+            wanted.words,
+            wanted.limit,
+            agent=wanted.agent,
+            channel=wanted.channel,
+            sender=wanted.sender,
+            since=since,
+        )
+        found |= {row["id"]: {**row, "from": "store"} for row in rows}
+    newest = sorted(found.values(), key=lambda row: (row["created_at"], row["seq"]), reverse=True)
     for row in newest:
+        del row["seq"]
         row["created_at"] = moment(row["created_at"])
         row["text"] = snippet(row.pop("body") or "", wanted.words)
     return newest[: wanted.limit]
@@ -56,26 +67,16 @@ def _lake_query(wanted: Search) -> tuple[str, list[Any]]:
     if wanted.since:
         clauses.append("created_at >= epoch_us(?::TIMESTAMP)")
         values.append(wanted.since)
-    sql = f"""SELECT id, scope, queue, state, message_type, channel, sender, agent, from_agent, correlation_id,
+    sql = f"""SELECT seq, id, scope, queue, state, message_type, channel, sender, agent, from_agent, correlation_id,
                      created_at, body
               FROM messages WHERE {" AND ".join(clauses)}
               QUALIFY row_number() OVER (PARTITION BY id ORDER BY ended_seq DESC) = 1
-              ORDER BY created_at DESC LIMIT ?"""  # noqa: S608 - only our own clauses
+              ORDER BY created_at DESC, seq DESC LIMIT ?"""  # noqa: S608 - only our own clauses
     return sql, [*values, wanted.limit]
 
 
 def _as_in_json(word: str) -> str:
     return msgspec.json.encode(word).decode()[1:-1]
-
-
-def _fits(row: dict[str, Any], wanted: Search) -> bool:
-    if wanted.agent and wanted.agent not in (row["agent"], row["from_agent"]):
-        return False
-    if wanted.channel and row["channel"] != wanted.channel:
-        return False
-    if wanted.sender and wanted.sender not in (row["sender"], row["sender_id"]):
-        return False
-    return wanted.since is None or (moment(row["created_at"]) or "") >= wanted.since.isoformat()
 
 
 def snippet(body: str, words: tuple[str, ...]) -> str:

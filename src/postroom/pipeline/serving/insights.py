@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from postroom.pipeline.lake.tables import MESSAGE_LIFE
 from postroom.pipeline.serving.engine import Engine
 
 
@@ -17,16 +18,15 @@ class Period(msgspec.Struct, frozen=True):
     until: date
 
     @property
-    def bounds(self) -> list[date]:
-        return [self.since, self.until]
+    def bounds(self) -> tuple[date, date]:
+        return self.since, self.until
 
 
 def period(engine: Engine, since: date | None = None, until: date | None = None, days: int = 30) -> Period:
     """What was asked for, else the last days there are."""
-    newest = None
-    if engine.has("message_life"):
-        newest = engine.rows("SELECT max(day) AS day FROM message_life")[0]["day"]
-    end = until or newest or date.today()  # noqa: DTZ011 - only when there is nothing at all
+    newest = max((file.cut for file in engine.files(MESSAGE_LIFE) if file.cut), default=None)
+    kept = date.fromisoformat(newest) if newest is not None else None
+    end = until or kept or date.today()  # noqa: DTZ011 - only when there is nothing at all
     return Period(since or end - timedelta(days=days - 1), end)
 
 
@@ -39,6 +39,7 @@ def overview(engine: Engine, at: Period) -> dict[str, Any]:
                   sum(failures)::BIGINT AS failures, quantile_cont(wait_us, 0.5) AS wait_p50_us,
                   quantile_cont(total_us, 0.5) AS total_p50_us, quantile_cont(total_us, 0.95) AS total_p95_us
            FROM message_life WHERE day BETWEEN ? AND ?""",
+        at.bounds,
         at.bounds,
     )[0]
     spent = _rows(
@@ -74,9 +75,10 @@ def agents(engine: Engine, at: Period) -> list[dict[str, Any]]:
         """SELECT tenant, agent, sum(messages)::BIGINT AS messages, sum(completed)::BIGINT AS completed,
                   sum(dead)::BIGINT AS dead, sum(failures)::BIGINT AS failures, sum(turns)::BIGINT AS turns,
                   sum(failed_turns)::BIGINT AS failed_turns, sum(tokens)::BIGINT AS tokens,
-                  sum(cost_usd) AS cost_usd, sum(wait_p50_us * messages) / sum(messages) AS wait_typical_us,
-                  sum(turn_p50_us * turns) / sum(turns) AS turn_typical_us, max(total_p95_us) AS worst_p95_us
-           FROM agent_day WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY messages DESC NULLS LAST, agent""",
+                  sum(cost_usd) AS cost_usd, max(total_p95_us) AS worst_p95_us,
+                  sum(wait_p50_us * messages) / sum(messages) FILTER (wait_p50_us IS NOT NULL) AS wait_typical_us,
+                  sum(turn_p50_us * turns) / sum(turns) FILTER (turn_p50_us IS NOT NULL) AS turn_typical_us
+           FROM agent_day WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY messages DESC NULLS LAST, agent, tenant""",
         at,
     )
 
@@ -85,7 +87,7 @@ def agent_days(engine: Engine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "agent_day",
-        "SELECT * EXCLUDE (month) FROM agent_day WHERE day BETWEEN ? AND ? ORDER BY day, agent",
+        "SELECT * EXCLUDE (month) FROM agent_day WHERE day BETWEEN ? AND ? ORDER BY day, agent, tenant",
         at,
     )
 
@@ -96,9 +98,9 @@ def queues(engine: Engine, at: Period) -> list[dict[str, Any]]:
         "queue_hour",
         """SELECT tenant, scope, queue, sum(messages)::BIGINT AS messages, sum(completed)::BIGINT AS completed,
                   sum(dead)::BIGINT AS dead, sum(expired)::BIGINT AS expired, sum(failures)::BIGINT AS failures,
-                  max(messages) AS busiest_hour, sum(wait_p50_us * messages) / sum(messages) AS wait_typical_us,
-                  max(wait_p95_us) AS worst_wait_p95_us
-           FROM queue_hour WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY messages DESC, queue""",
+                  max(messages) AS busiest_hour, max(wait_p95_us) AS worst_wait_p95_us,
+                  sum(wait_p50_us * messages) / sum(messages) FILTER (wait_p50_us IS NOT NULL) AS wait_typical_us
+           FROM queue_hour WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY messages DESC, queue, scope, tenant""",
         at,
     )
 
@@ -131,9 +133,10 @@ def channels(engine: Engine, at: Period) -> list[dict[str, Any]]:
         "channel_day",
         """SELECT tenant, channel, sum(conversations)::BIGINT AS conversations, sum(mails)::BIGINT AS mails,
                   sum(replies)::BIGINT AS replies, sum(answered)::BIGINT AS answered,
-                  sum(answer_p50_us * conversations) / sum(conversations) AS answer_typical_us,
+                  sum(answer_p50_us * conversations)
+                      / sum(conversations) FILTER (answer_p50_us IS NOT NULL) AS answer_typical_us,
                   max(answer_p95_us) AS worst_answer_p95_us
-           FROM channel_day WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY conversations DESC, channel""",
+           FROM channel_day WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY conversations DESC, channel, tenant""",
         at,
     )
 
@@ -142,7 +145,7 @@ def channel_days(engine: Engine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "channel_day",
-        "SELECT * EXCLUDE (month) FROM channel_day WHERE day BETWEEN ? AND ? ORDER BY day, channel",
+        "SELECT * EXCLUDE (month) FROM channel_day WHERE day BETWEEN ? AND ? ORDER BY day, channel, tenant",
         at,
     )
 
@@ -153,7 +156,7 @@ def costs(engine: Engine, at: Period) -> list[dict[str, Any]]:
         "cost_day",
         """SELECT day, agent, provider, model, turns, input_tokens, cache_read_tokens, cache_write_tokens,
                   output_tokens, cost_usd, unpriced
-           FROM cost_day WHERE day BETWEEN ? AND ? ORDER BY day, agent, model""",
+           FROM cost_day WHERE day BETWEEN ? AND ? ORDER BY day, agent, model, provider, tenant""",
         at,
     )
 
@@ -164,9 +167,11 @@ def failures(engine: Engine, at: Period) -> list[dict[str, Any]]:
         "failure_causes",
         """SELECT error_class, scope, queue, agent, sum(messages)::BIGINT AS messages,
                   sum(failures)::BIGINT AS failures, sum(dead)::BIGINT AS dead,
-                  sum(recovered)::BIGINT AS recovered, max_by(example_id, day) AS example_id,
-                  max_by(example_reason, day) AS example_reason
-           FROM failure_causes WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY failures DESC, error_class, queue""",
+                  sum(recovered)::BIGINT AS recovered, max_by(example, (day, example.id)).id AS example_id,
+                  max_by(example, (day, example.id)).reason AS example_reason
+           FROM (SELECT *, {'id': example_id, 'reason': example_reason} AS example FROM failure_causes)
+           WHERE day BETWEEN ? AND ? GROUP BY ALL
+           ORDER BY failures DESC, error_class, queue, scope, agent""",
         at,
     )
 
@@ -177,7 +182,8 @@ def handoffs(engine: Engine, at: Period) -> list[dict[str, Any]]:
         "handoff_graph",
         """SELECT from_agent, to_agent, sum(handoffs)::BIGINT AS handoffs, sum(completed)::BIGINT AS completed,
                   sum(failed)::BIGINT AS failed,
-                  sum(latency_p50_us * handoffs) / sum(handoffs) AS latency_typical_us
+                  sum(latency_p50_us * handoffs)
+                      / sum(handoffs) FILTER (latency_p50_us IS NOT NULL) AS latency_typical_us
            FROM handoff_graph WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY handoffs DESC, from_agent, to_agent""",
         at,
     )
@@ -190,14 +196,15 @@ def sla(engine: Engine, at: Period) -> list[dict[str, Any]]:
         """SELECT scope, queue, sum(ended)::BIGINT AS ended, sum(within_1m)::BIGINT AS within_1m,
                   sum(within_5m)::BIGINT AS within_5m, sum(within_1h)::BIGINT AS within_1h,
                   sum(failed)::BIGINT AS failed, max(total_p99_us) AS worst_p99_us
-           FROM sla WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY ended DESC, queue""",
+           FROM sla WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY ended DESC, queue, scope""",
         at,
     )
 
 
 def runs(engine: Engine, limit: int = 50) -> list[dict[str, Any]]:
     return [
-        plain(row) for row in engine.rows("SELECT * FROM steps ORDER BY started_at DESC LIMIT ?", [limit])
+        plain(row)
+        for row in engine.rows("SELECT * FROM steps ORDER BY started_at DESC, step LIMIT ?", [limit])
     ]
 
 
@@ -206,12 +213,12 @@ def quarantine(engine: Engine, limit: int = 100) -> list[dict[str, Any]]:
         return []
     return [
         plain(row)
-        for row in engine.rows("SELECT * FROM quarantine ORDER BY found_at DESC, seq LIMIT ?", [limit])
+        for row in engine.rows("SELECT * FROM quarantine ORDER BY found_at DESC, seq, key LIMIT ?", [limit])
     ]
 
 
 def _rows(engine: Engine, table: str, sql: str, at: Period) -> list[dict[str, Any]]:
-    return [plain(row) for row in engine.rows(sql, at.bounds)] if engine.has(table) else []
+    return [plain(row) for row in engine.rows(sql, at.bounds, at.bounds)] if engine.has(table) else []
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:

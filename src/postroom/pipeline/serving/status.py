@@ -56,4 +56,6 @@ def last_run(lake: Lake) -> list[dict[str, Any]]:
     if not files:
         return []
     rows = [row for batch in read_batches(files[-1].uri) for row in batch.to_pylist()]
-    return [plain(row) for row in rows]
+    # Files of several runs may have been put together.
+    newest = max(rows, key=lambda row: row["started_at"])["run_id"]
+    return [plain(row) for row in rows if row["run_id"] == newest]

@@ -1,14 +1,18 @@
 """A conversation as a tree of spans: from the lake, and what the lake does not have yet from the hot store."""
 
-from datetime import UTC, datetime
+from collections import Counter
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
-from postroom.clock import SECOND
+from postroom.kernel.states import TERMINAL, State
 from postroom.pipeline.failures import TraceNotFound
 from postroom.pipeline.serving.engine import Engine
 from postroom.pipeline.serving.insights import Period, plain
+from postroom.pipeline.serving.lives import CENTS, EPOCH, Life, Talk, Turn, talk
 from postroom.pipeline.sources.sqlite import SqliteSource
 
+DEEPEST = 100
 _SPANS = "SELECT * EXCLUDE (day) FROM spans WHERE trace_id = ? ORDER BY started_at, span_id"
 _TRACE = "SELECT * FROM traces WHERE trace_id = ?"
 
@@ -29,23 +33,26 @@ def slowest(engine: Engine, at: Period, limit: int = 10) -> list[dict[str, Any]]
 
 
 def trace(engine: Engine | None, source: SqliteSource | None, wanted: str) -> dict[str, Any]:
-    """By a conversation's id or that of any of its messages."""
-    talk = _conversation(engine, source, wanted)
-    spans: dict[str, dict[str, Any]] = {}
-    summary: dict[str, Any] = {}
-    if engine is not None and engine.has("spans"):
-        spans = {row["span_id"]: plain(row) for row in engine.rows(_SPANS, [talk])}
-        found = engine.rows(_TRACE, [talk])
-        summary = plain(found[0]) if found else {}
-    fresh = [_span(row) for row in source.conversation(talk)] if source is not None else []
-    for span in fresh:
-        known = spans.get(span["span_id"])
-        if known is None or known["state"] != span["state"]:
-            spans[span["span_id"]] = {**(known or {}), **span, "fresh": True}
-    if not spans:
+    """By a conversation's id or that of any of its messages.
+
+    What the lake does not know yet is marked `fresh`; the answer is the one the lake gives after its next run.
+    """
+    name = _conversation(engine, source, wanted)
+    found = talk(engine, source, name)
+    kept = _kept(engine, name)
+    if found.fresh or (found.lives and kept is None):
+        return {"trace_id": name, **_told(found, name, kept["summary"] if kept else {})}
+    if kept is None:
         raise TraceNotFound(trace=wanted)
-    ordered = sorted(spans.values(), key=lambda span: (span["started_at"], span["span_id"]))
-    return {"trace_id": talk, "summary": summary, "spans": ordered}
+    return {"trace_id": name, **kept}
+
+
+def _kept(engine: Engine | None, name: str) -> dict[str, Any] | None:
+    if engine is None or not engine.has("spans"):
+        return None
+    spans = [plain(row) for row in engine.rows(_SPANS, [name])]
+    found = engine.rows(_TRACE, [name]) if engine.has("traces") else []
+    return {"summary": plain(found[0]) if found else {}, "spans": spans} if spans else None
 
 
 def _conversation(engine: Engine | None, source: SqliteSource | None, wanted: str) -> str:
@@ -62,24 +69,104 @@ def _conversation(engine: Engine | None, source: SqliteSource | None, wanted: st
     return wanted
 
 
-def _span(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "span_id": row["id"],
-        "parent_id": row["parent_id"] or row["causation_id"],
-        "name": f"{row['scope']}/{row['queue']}",
-        "agent": row["agent"],
-        "depth": row["hop"],
-        "state": row["state"],
-        "error_class": row["failure_kind"],
-        "started_at": moment(row["created_at"]),
-        "ended_at": moment(row["finished_at"]),
-    }
+def _told(found: Talk, name: str, before: dict[str, Any]) -> dict[str, Any]:
+    lives = found.lives
+    turns: dict[str, list[Turn]] = {}
+    for turn in found.turns:
+        turns.setdefault(turn.message_id, []).append(turn)
+    children = Counter(_parent(life) for life in lives)
+    path = _longest(lives)
+    spans = []
+    for life in lives:
+        taken = turns.get(life.message_id, [])
+        costs = [turn.cost_usd for turn in taken if turn.cost_usd is not None]
+        span = {
+            "trace_id": name,
+            "span_id": life.message_id,
+            "parent_id": _parent(life),
+            "name": f"{life.scope}/{life.queue}",
+            "agent": life.agent,
+            "depth": life.hop,
+            "children": children[life.message_id],
+            "state": life.state,
+            "error_class": life.error_class,
+            "started_at": moment(life.published),
+            "claimed_at": moment(life.first_claimed),
+            "ended_at": moment(life.finished),
+            "wait_us": life.wait_us,
+            "work_us": life.work_us,
+            "turns": len(taken),
+            "cost_usd": sum(costs, Decimal(0)) if costs else None,
+            "critical": life.message_id in path,
+            "last_seq": life.last_seq,
+        }
+        if life.fresh or any(turn.fresh for turn in taken):
+            span["fresh"] = True
+        spans.append(plain(span))
+    fan_out = max(children[life.message_id] for life in lives)
+    return {"summary": _summary(found, name, path, fan_out, before), "spans": spans}
+
+
+def _summary(found: Talk, name: str, path: list[str], fan_out: int, before: dict[str, Any]) -> dict[str, Any]:
+    lives = found.lives
+    root = min(lives, key=lambda life: (life.published or 0, life.first_seq, life.message_id))
+    by_id = {life.message_id: life for life in lives}
+    read = [life for life in lives if life.queue.startswith("inbox/")]
+    handed = [life for life in read if (above := by_id.get(_parent(life) or "")) and above.agent]
+    ended = max(map(_seen, lives))
+    costs = [turn.cost_usd for turn in found.turns if turn.cost_usd is not None]
+    return plain(
+        {
+            "trace_id": name,
+            "tenant": next((life.tenant for life in lives if life.tenant), None),
+            "root_id": root.message_id,
+            "channel": root.channel,
+            "agents": sorted({life.agent for life in read if life.agent}),
+            "messages": len(lives),
+            "depth": max(life.hop for life in lives),
+            "fan_out": fan_out,
+            "handoffs": len(handed),
+            "open": sum(life.state not in TERMINAL for life in lives),
+            "failed": sum(life.state in (State.DEAD, State.EXPIRED) for life in lives),
+            "started_at": moment(root.published),
+            "ended_at": moment(ended),
+            "duration_us": ended - (root.published or 0),
+            "critical_path": path,
+            "critical_wait_us": sum(by_id[each].wait_us or 0 for each in path),
+            "critical_work_us": sum(by_id[each].work_us or 0 for each in path),
+            "turns": len(found.turns),
+            "tokens": sum(turn.tokens for turn in found.turns),
+            "cost_usd": sum(costs, Decimal(0)).quantize(CENTS),
+            "last_seq": max(life.last_seq for life in lives),
+            "day": before.get("day") or (moment(root.published) or "")[:10],
+        }
+    )
+
+
+def _longest(lives: list[Life]) -> list[str]:
+    """The way from the first message to the one that ended last."""
+    parents = {life.message_id: _parent(life) for life in lives}
+    path = [max(lives, key=lambda life: (_seen(life), life.last_seq, life.message_id)).message_id]
+    for _ in range(min(len(lives), DEEPEST)):
+        above = parents[path[0]]
+        if above is None or above not in parents or above in path:
+            break
+        path.insert(0, above)
+    return path
+
+
+def _parent(life: Life) -> str | None:
+    return life.parent_id or life.causation_id
+
+
+def _seen(life: Life) -> int:
+    return life.finished or life.updated or 0
 
 
 def moment(micros: int | None) -> str | None:
     if micros is None:
         return None
-    text = datetime.fromtimestamp(micros / SECOND, UTC).isoformat(timespec="milliseconds")
+    text = (EPOCH + timedelta(microseconds=micros)).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 

@@ -22,7 +22,7 @@ def conversations(lives: DataFrame, turns: DataFrame, began: DataFrame | None = 
     gathered = spans.groupBy("trace_id").agg(
         F.sort_array(F.collect_list("span")).alias("list"),
         # What needs no order is counted here, where Spark compiles it; functions over lists are slower.
-        F.first("tenant", ignorenulls=True).alias("tenant"),
+        F.min_by("tenant", F.when(F.col("tenant").isNotNull(), span["first_seq"])).alias("tenant"),
         F.count("*").cast("int").alias("messages"),
         F.max(span["depth"]).alias("depth"),
         F.sort_array(F.collect_set(F.when(span["inbox"], span["agent"]))).alias("agents"),
@@ -63,8 +63,9 @@ def _with_turns(lives: DataFrame, turns: DataFrame) -> DataFrame:
         )
     )
     span = F.struct(
-        # First, so that spans sort by time and then by id.
+        # First, so that spans sort by time, and those of one moment as the ledger has them.
         F.col("published_at").alias("started_at"),
+        "first_seq",
         F.col("message_id").alias("span_id"),
         F.coalesce("parent_id", "causation_id").alias("parent_id"),
         F.concat_ws("/", "scope", "queue").alias("name"),
@@ -95,7 +96,8 @@ def _walked(gathered: DataFrame) -> DataFrame:
     by_id = F.map_from_entries(
         F.transform(spans, lambda s: F.struct(s["span_id"], F.coalesce(s["parent_id"], F.lit(_NONE))))
     )
-    last = F.array_max(F.transform(spans, lambda s: F.struct(s["seen_at"], s["span_id"])))["span_id"]
+    ends = F.transform(spans, lambda s: F.struct(s["seen_at"], s["last_seq"], s["span_id"]))
+    last = F.array_max(ends)["span_id"]
     steps = F.sequence(F.lit(1), F.least(F.size(spans), F.lit(DEEPEST)))
 
     def climb(path: Column, _: Column) -> Column:

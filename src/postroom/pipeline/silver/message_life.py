@@ -24,7 +24,7 @@ _COUNTED = {
 }
 _FAILING = ("message.failed", "message.lease_expired", "message.dead_lettered")
 _GIVING_UP = ("message.failed", "message.released", "message.snoozed", "message.lease_expired")
-_SUMS = (*_COUNTED, "failures", "given_up", "claimed_sum", "given_up_sum")
+_SUMS = (*_COUNTED, "failures", "given_up", "settled_us")
 _FIRST = ("published_us", "first_claimed_us", "first_seq")
 _LAST = ("last_claimed_us", "updated_us", "ended_us", "error_seq", "last_seq", "latest")
 _TOLD_AT_BIRTH = ("type", "tier", "bytes", "hop", "parent", "agent", "channel", "subscription", "from")
@@ -73,24 +73,24 @@ def _count(condition: Column) -> Column:
 
 def _contributions(events: DataFrame) -> DataFrame:
     data, time, seq = F.col("data"), F.col("time"), F.col("seq")
-    kind = F.coalesce(data["kind"], F.lit(""))
+    kind, attempts = F.coalesce(data["kind"], F.lit("")), F.coalesce(data["attempts"], F.lit(0))
     gives_up = (
         _when(_GIVING_UP)
-        | (_when(("message.completed",)) & (data["attempts"] > 0))
-        | (_when(("message.dead_lettered",)) & ~kind.isin(*_NOT_OF_A_CLAIM) & (data["attempts"] > 0))
+        | (_when(("message.completed",)) & (attempts > 0))
+        | (_when(("message.dead_lettered",)) & ~kind.isin(*_NOT_OF_A_CLAIM) & (attempts > 0))
     )
     claims = _when(("message.claimed",))
     code = F.array_position(F.lit(list(STATES)), data["state"])
     # The last event decides state and attempts: packed into one number, it is found by a plain maximum.
-    latest = F.shiftleft(seq, 20) + F.least(data["attempts"], F.lit(65_535)) * 16 + code
+    latest = F.shiftleft(seq, 20) + F.least(attempts, F.lit(65_535)) * 16 + code
     none = F.lit(None).cast("long")
     return events.select(
         "message_id",
         *(_count(_when(types)).alias(name) for name, types in _COUNTED.items()),
         _count(_when(_FAILING)).alias("failures"),
         _count(gives_up).alias("given_up"),
-        F.when(claims, time).otherwise(0).alias("claimed_sum"),
-        F.when(gives_up, time).otherwise(0).alias("given_up_sum"),
+        # Ends less beginnings: a sum of times alone would grow with every claim until no number can hold it.
+        F.when(claims, -time).when(gives_up, time).otherwise(0).alias("settled_us"),
         F.when(_when(("message.published",)), time).otherwise(none).alias("published_us"),
         F.when(claims, time).otherwise(none).alias("first_claimed_us"),
         seq.alias("first_seq"),
@@ -143,8 +143,7 @@ def _known_parts(known: DataFrame) -> DataFrame:
         *_COUNTED,
         "failures",
         F.col("given_up"),
-        "claimed_sum",
-        "given_up_sum",
+        (F.col("given_up_sum") - F.col("claimed_sum")).alias("settled_us"),
         F.unix_micros("published_at").alias("published_us"),
         F.unix_micros("first_claimed_at").alias("first_claimed_us"),
         "first_seq",
@@ -168,12 +167,9 @@ def _derived(joined: DataFrame) -> DataFrame:
     open_claim = F.col("claims") - F.col("given_up") == 1
     worked = (
         F.when(F.col("claims") == 0, F.lit(None))
-        .when(F.col("claims") == F.col("given_up"), F.col("given_up_sum") - F.col("claimed_sum"))
-        .when(
-            open_claim & ended,
-            F.col("given_up_sum") - F.col("claimed_sum") + F.col("ended_us"),
-        )
-        .when(open_claim, F.col("given_up_sum") - F.col("claimed_sum") + F.col("last_claimed_us"))
+        .when(F.col("claims") == F.col("given_up"), F.col("settled_us"))
+        .when(open_claim & ended, F.col("settled_us") + F.col("ended_us"))
+        .when(open_claim, F.col("settled_us") + F.col("last_claimed_us"))
     )
     return rows.select(
         "message_id",
@@ -196,8 +192,9 @@ def _derived(joined: DataFrame) -> DataFrame:
         "error_seq",
         "first_seq",
         "last_seq",
-        "claimed_sum",
-        "given_up_sum",
+        # Lakes have both; only their difference is ever asked for.
+        F.lit(0).cast("long").alias("claimed_sum"),
+        F.col("settled_us").alias("given_up_sum"),
         day_of(F.col("message_id")).alias("day"),
     )
 

@@ -32,6 +32,7 @@ from pyspark.sql.types import StructType
 
 from postroom.errors import InvalidField
 from postroom.pipeline.bronze.ingest import CLEAN
+from postroom.pipeline.failures import LedgerGap
 from postroom.pipeline.lake.tables import LEDGER, MESSAGES, RECORDS, Table
 from postroom.pipeline.sources.publish import Letter, letters, publish
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
@@ -158,7 +159,10 @@ class RangeReader(DataSourceReader):
 
 
 class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The ledger by its numbers, which have no gaps: nothing is missed and nothing comes twice."""
+    """The ledger by its numbers, which have no gaps: nothing is missed and nothing comes twice.
+
+    A new stream begins with what the store still has; one that has fallen behind that is told so.
+    """
 
     def __init__(self, source: SqliteSource, rows: int, start: int, most: int | None) -> None:
         self._source = source
@@ -168,7 +172,7 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._end: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        return {"seq": self._start}
+        return {"seq": max(self._start, self._source.snapshot().anchor)}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         self._end = self._source.snapshot().head
@@ -183,6 +187,10 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"seq": max(head, start["seq"])}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        anchor = self._source.snapshot().anchor
+        if start["seq"] < min(anchor, end["seq"]):
+            first = start["seq"] + 1
+            raise LedgerGap(seq=first, problem="pruned", first=first, last=anchor)
         return _pieces(start["seq"], end["seq"], self._rows)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -165,20 +165,37 @@ class SqliteSource(msgspec.Struct, frozen=True):
                     )
         return list({row["id"]: row for row in rows}.values())
 
-    def search(self, words: Sequence[str], limit: int) -> list[dict[str, Any]]:
+    def search(
+        self,
+        words: Sequence[str],
+        limit: int,
+        *,
+        agent: str | None = None,
+        channel: str | None = None,
+        sender: str | None = None,
+        since: int | None = None,
+    ) -> list[dict[str, Any]]:
         """Messages of the store with all these words, the newest of each table first."""
         rows = []
         with self._look() as db:
             for table in ("messages", "archive"):
-                parts = _PARTS[table]
-                clause = (
-                    " AND ".join(f"CAST({parts['c']}.body AS TEXT) LIKE ? ESCAPE '!'" for _ in words) or "1"
-                )
-                sql = _BRIEF.format(table=table, clause=clause, **parts).replace(
+                c = _PARTS[table]["c"]
+                asked: list[tuple[str, Any]] = [
+                    (f"CAST({c}.body AS TEXT) LIKE ? ESCAPE '!'", f"%{_escaped(word)}%") for word in words
+                ]
+                if agent:
+                    asked.append((f"? IN ({c}.agent, {c}.from_agent)", agent))
+                if channel:
+                    asked.append((f"{c}.channel = ?", channel))
+                if sender:
+                    asked.append((f"? IN ({c}.sender, {c}.sender_id)", sender))
+                if since is not None:
+                    asked.append(("m.created_at >= ?", since))
+                clause = " AND ".join(each for each, _ in asked) or "1"
+                sql = _BRIEF.format(table=table, clause=clause, **_PARTS[table]).replace(
                     "LIMIT", "ORDER BY m.seq DESC LIMIT"
                 )
-                likes = [f"%{_escaped(word)}%" for word in words]
-                rows += _dicts(db, sql, (*likes, limit))
+                rows += _dicts(db, sql, (*(value for _, value in asked), limit))
         return rows
 
     def ledger(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
@@ -250,9 +267,9 @@ class SqliteSource(msgspec.Struct, frozen=True):
 
 
 _BRIEF = """
-SELECT m.id, s.slug AS scope, q.slug AS queue, m.state, m.message_type, m.correlation_id, m.causation_id,
-    m.parent_id, m.hop, m.created_at, m.finished_at, m.failure_kind, m.failure_reason, {c}.channel,
-    {c}.sender, {c}.sender_id, {c}.agent, {c}.from_agent, CAST({c}.body AS TEXT) AS body
+SELECT m.seq, m.id, s.slug AS scope, q.slug AS queue, m.state, m.message_type, m.correlation_id,
+    m.causation_id, m.parent_id, m.hop, m.created_at, m.finished_at, m.failure_kind, m.failure_reason,
+    {c}.channel, {c}.sender, {c}.sender_id, {c}.agent, {c}.from_agent, CAST({c}.body AS TEXT) AS body
 FROM {table} m {join} JOIN queues q ON q.id = m.queue_id JOIN scopes s ON s.id = m.scope_id
 WHERE {clause} LIMIT ?
 """
@@ -275,9 +292,9 @@ def _dicts(db: apsw.Connection, sql: str, bindings: tuple[Any, ...]) -> list[dic
 
 
 _BRIEF_NAMES = (
-    "id", "scope", "queue", "state", "message_type", "correlation_id", "causation_id", "parent_id", "hop",
-    "created_at", "finished_at", "failure_kind", "failure_reason", "channel", "sender", "sender_id", "agent",
-    "from_agent", "body",
+    "seq", "id", "scope", "queue", "state", "message_type", "correlation_id", "causation_id", "parent_id",
+    "hop", "created_at", "finished_at", "failure_kind", "failure_reason", "channel", "sender", "sender_id",
+    "agent", "from_agent", "body",
 )  # fmt: skip
 
 
