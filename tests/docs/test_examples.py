@@ -63,3 +63,72 @@ def test_the_worker_example_handles_a_message(tmp_path: Path) -> None:
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+DOCS = README.parent / "docs"
+
+
+def blocks_of(page: str) -> list[str]:
+    text = (DOCS / page).read_text("utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_about_agents_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSTROOM_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = run("\n".join(blocks_of("how-to/agents.md")), tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, *_, last = done.stdout.splitlines()
+    assert first == "opus ('dev',)"
+    assert last.endswith(" moved")
+
+
+def test_the_page_about_providers_runs_as_it_stands(tmp_path: Path) -> None:
+    [program] = blocks_of("reference/providers.md")
+    done = run(f"{program}\nimport asyncio\nasyncio.run(main())\n", tmp_path)
+    assert "answer:" in done.stdout, done.stderr
+
+
+def test_the_page_about_documents_runs_as_it_stands(tmp_path: Path) -> None:
+    [program] = blocks_of("concepts/documents.md")
+    imports, *body = program.splitlines()
+    lines = "\n".join(f"        {line}" for line in body)
+    done = run(
+        f"import asyncio, postroom\n{imports}\n"
+        "async def main():\n"
+        "    async with postroom.open('memory://') as room:\n"
+        f"{lines}\n"
+        "        print(version, len(listed), await room.document('task', 't1'))\n"
+        "asyncio.run(main())\n",
+        tmp_path,
+    )
+    assert done.stdout.strip() == "1 1 None", done.stderr
+
+
+def test_functions_named_in_the_page_about_guards_are_there() -> None:
+    from postroom.office.guards import pauses
+
+    table = (DOCS / "concepts" / "guards.md").read_text("utf-8").partition("guards.pauses`")[2]
+    names = re.findall(r"`(\w+)\(room", table.partition("Each is one transaction")[0])
+    assert len(names) > 6
+    assert [name for name in names if not callable(getattr(pauses, name, None))] == []
+
+
+def test_every_setting_of_the_code_is_on_the_page_and_the_other_way_round() -> None:
+    from postroom.settings.model import Settings
+    from postroom.terminal.cli.setting_names import unknown
+
+    text = (DOCS / "reference" / "settings.md").read_text("utf-8").partition("## Fields of our own")[2]
+    told: set[str] = set()
+    for first in re.findall(r"^\| (`.+?) \|", text, re.MULTILINE):
+        part, *names = re.findall(r"`(\w+)`", first)
+        told |= {f"{part}.{name}" for name in names} or {part}
+    assert [name for name in told if unknown(name)] == []
+    own = ("workspace", "channels", "models", "agents", "custom_providers", "teams", "monitoring")
+    known = {
+        f"{part}.{name}" if isinstance(value, dict) else part
+        for part, value in Settings().model_dump(mode="json").items()
+        if part not in own
+        for name in (value if isinstance(value, dict) else (part,))
+    }
+    assert known == told

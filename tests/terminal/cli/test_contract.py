@@ -43,7 +43,7 @@ def test_help_is_also_a_word(cli: Cli) -> None:
 
 
 def test_what_makes_no_sense_here_says_what_to_do_instead(cli: Cli) -> None:
-    assert "postroom channel setup" in cli.ok("install").out
+    assert "postroom import tinyagi" in cli.ok("install").out
     told = cli.json("update")
     assert told["version"] == cli.json("version")["postroom"]
     assert "newest" not in told, "nothing is asked over the network unless wanted"

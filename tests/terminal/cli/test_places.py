@@ -19,6 +19,9 @@ def test_the_environment_names_the_store(jobs: Cli) -> None:
 
 
 def test_every_setting_of_a_queue_can_be_chosen_shown_and_taken_away(cli: Cli) -> None:
+    (cli.folder / "order.json").write_text('{"type": "object"}')
+    for _ in range(2):
+        cli.ok("schema", "add", "order", "order.json")
     made = cli.json(
         *("queue", "create", "jobs", "--ordering", "deadline", "--mode", "competing", "--lease", "2m"),
         *("--max-retries", "7", "--backoff-base", "500ms", "--backoff-cap", "1h", "--concurrency", "3"),

@@ -10,6 +10,7 @@ from postroom.terminal.cli.consent import Yes, confirm
 from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.failures import Taken
 from postroom.terminal.cli.office import ask, part
+from postroom.terminal.cli.office_settings import check_provider
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, facts, table
 
@@ -83,8 +84,11 @@ def add(
         model = model or questions.text("Model", "default")
         prompt = prompt or questions.text("What it is told (empty: nothing special)", "") or None
     check_id("id", agent.lower())
+    if provider:
+        check_provider(provider)
     if agent.lower() in known:
-        raise Taken(what="an agent", name=agent, fix="postroom agent provider")
+        fix = f"postroom agent provider {agent}, or postroom settings set agents.{agent.lower()}.NAME VALUE"
+        raise Taken(what="an agent", name=agent, fix=fix)
     body: dict[str, Any] = {
         "name": name or agent,
         "provider": provider or first.get("provider") or "script",
@@ -157,6 +161,8 @@ def provider(
     model: Model = None,
 ) -> None:
     """Show or change what an agent works with."""
+    if name:
+        check_provider(name)
 
     async def question(office: OfficeClient) -> dict[str, Any]:
         found = await _one(office, agent)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from postroom.daemon.home import Home
+from postroom.errors import Conflict
 from postroom.settings import durable
 from postroom.settings.secrets import is_handle, reveal
 from postroom.terminal.cli import questions
@@ -21,9 +22,9 @@ from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.failures import Unclear
 from postroom.terminal.cli.office import ask, part
 from postroom.terminal.cli.options import argument, flag, option
-from postroom.terminal.cli.output import Output, table
+from postroom.terminal.cli.output import table
 
-app = group("channel", "Channels: the clients of messaging platforms.")
+app = group("channel", "Channels: tokens of messaging platforms. Clients for them are not there yet.")
 also = group("channels", "The same as channel.")
 
 SECRETS = "secrets"
@@ -54,7 +55,16 @@ PLATFORMS = {
     "whatsapp": Platform("WhatsApp", where="No token: at its first start it shows a code to scan."),
 }
 
+CLIENTS: frozenset[str] = frozenset()
+"""Platforms that this version can speak to. Tokens of the others are kept for one that can."""
+
 Channel = Annotated[str, argument("CHANNEL", f"{', '.join(PLATFORMS)} …")]
+
+
+class NoClient(Conflict):
+    """This version has no client for {platform} yet, so it cannot run. What is set up is kept."""
+
+    code = "NO_CLIENT"
 
 
 def _known(channel: str) -> str:
@@ -99,9 +109,12 @@ def list_channels(at: Entrance) -> None:
         )
         for name, one in found.items()
     ]
-    at.out.show(found, table(["channel", "", "", ""], rows))
-    if not any(one["enabled"] for one in found.values()) and not at.out.as_json:
-        at.out.note("set one up: postroom channel setup")
+    at.out.show(found, table(["channel", "switched", "token", "now"], rows))
+    without = [platform.name for name, platform in PLATFORMS.items() if name not in CLIENTS]
+    if without and not at.out.as_json:
+        at.out.note(
+            f"this version has no client for {', '.join(without)} yet; tokens are kept for one that has"
+        )
 
 
 def setup(
@@ -118,7 +131,7 @@ def setup(
     """Choose channels and give them their tokens.
 
     A token is checked for its form, kept in a file that only you can read, and named in the settings by that
-    file. It takes effect at once where Postroom runs.
+    file. Clients for the platforms are not part of this version; what is set up here is kept for them.
     """
     if channel is None:
         if token is not None or off:
@@ -206,6 +219,8 @@ def _switch(at: Entrance, name: str, *, on: bool, token: str | None = None, show
 
 async def _act(office: OfficeClient, name: str, action: str) -> tuple[str, bool]:
     """What became of it in the house that runs; a channel that cannot start is told, its setting stays."""
+    if action == "restart" and name not in CLIENTS:
+        return f"; it does not run, for this version has no client for {PLATFORMS[name].name} yet", False
     if not office.live:
         return "; it takes effect when Postroom starts", False
     try:
@@ -275,25 +290,31 @@ def _told(at: Entrance, channel: str, action: str) -> None:
 @_both("start", "postroom channel start telegram")
 def start(at: Entrance, channel: Channel) -> None:
     """Start a channel that is set up."""
-    _needs_house(at.out)
+    _needs_client(channel)
     _told(at, channel, "start")
 
 
 @_both("stop", "postroom channel stop telegram")
 def stop(at: Entrance, channel: Channel) -> None:
     """Stop a channel, until it is started again."""
-    _needs_house(at.out)
+    _needs_house()
     _told(at, channel, "stop")
 
 
 @_both("restart", "postroom channel restart telegram")
 def restart(at: Entrance, channel: Channel) -> None:
     """Stop a channel and start it again."""
-    _needs_house(at.out)
+    _needs_client(channel)
     _told(at, channel, "restart")
 
 
-def _needs_house(out: Output) -> None:
+def _needs_client(channel: str) -> None:
+    _needs_house()
+    if _known(channel) not in CLIENTS:
+        raise NoClient(platform=PLATFORMS[_known(channel)].name)
+
+
+def _needs_house() -> None:
     from postroom.daemon.process import NotRunning
     from postroom.terminal.cli.connection import daemon
 

@@ -73,10 +73,10 @@ class OfficeClient:
             body = None
         if answer.is_success:
             return body
-        raise _refusal(answer.status_code, body)
+        raise refusal(answer.status_code, body)
 
 
-def _refusal(status: int, body: Any) -> Answered:
+def refusal(status: int, body: Any) -> Answered:
     said = body.get("error") if isinstance(body, dict) else None
     if isinstance(said, dict):
         return Answered(status, said.get("code", "HTTP_ERROR"), said.get("message", f"Status {status}"))

@@ -54,7 +54,7 @@ def run(at: Entrance) -> None:
 def portal(
     at: Entrance, only_print: Annotated[bool, flag("Only print the link, open nothing.", "--print")] = False
 ) -> None:
-    """Open the portal in a browser, logged in. Without a terminal, print the link."""
+    """Open the page of the house in a browser, logged in. Without a terminal, print the link."""
     from postroom.daemon.process import NotRunning
 
     found = daemon(Home.of())
@@ -64,7 +64,7 @@ def portal(
     opened = False
     if not only_print and not at.out.as_json and sys.stdout.isatty():
         opened = webbrowser.open(link["url"])
-    text = f"The portal is open in your browser: {found.url}" if opened else link["url"]
+    text = f"The page is open in your browser: {found.url}" if opened else link["url"]
     at.out.show({"address": found.url, **link, "opened": opened}, text)
 
 
@@ -145,7 +145,6 @@ def install(at: Entrance) -> None:
     told = {
         "to begin": "postroom",
         "to begin with what TinyAGI left": "postroom import tinyagi --dry-run",
-        "to use Telegram or Discord": "postroom channel setup",
         "to start with the machine": "see deploy/postroom.service and docs/operations/running.md",
         "to complete names in the shell": "postroom --install-completion",
     }

@@ -45,6 +45,19 @@ _OPTIONS = {
 }
 
 
+# Where a person looks next, for what says only that something is not there.
+_SEE = {
+    "AGENT_NOT_FOUND": "postroom agent list",
+    "TEAM_NOT_FOUND": "postroom team list",
+    "SCHEDULE_NOT_FOUND": "postroom schedule list",
+    "SCOPE_NOT_FOUND": "postroom scope list",
+    "QUEUE_NOT_FOUND": "postroom queue list",
+    "MESSAGE_NOT_FOUND": "postroom list",
+    "SLUG_CONFLICT": "postroom queue list",
+}
+_OTHER_FILE = ("it is no store of Postroom", "file is not a database")
+
+
 class Unclear(Invalid):
     """{problem}."""
 
@@ -100,6 +113,12 @@ class FileTaken(Conflict):
     code = "FILE_EXISTS"
 
 
+class NotWritten(PostroomError):
+    """The file {path} cannot be written: {reason}. Choose another place with --out."""
+
+    code = "FILE_NOT_WRITTEN"
+
+
 class StoreDamaged(LedgerBroken):
     """The store {path} is damaged: {problem}. Restore the newest backup."""
 
@@ -123,6 +142,17 @@ class HeadMissing(LedgerBroken):
 
 
 def sentence(error: PostroomError) -> str:
+    text = _sentence(error)
+    if error.code == "NOT_IN_FUTURE":
+        return "--at: lies in the past; name a time to come."
+    if error.code in _SEE and "postroom " not in text:
+        text = f"{text}{'' if text.endswith('.') else '.'} See: {_SEE[error.code]}"
+    if isinstance(error, StoreError) and error.data.get("problem") in _OTHER_FILE:
+        text = f"{text} If it is another file, check --store and POSTROOM_STORE."
+    return text
+
+
+def _sentence(error: PostroomError) -> str:
     if isinstance(error, InvalidField) and error.item is None:
         field, problem = error.data["field"], error.data["problem"]
         name, dot, rest = field.partition(".")

@@ -154,7 +154,9 @@ def status(at: Entrance) -> None:
         ]
     pairs.append(("home", str(home.path)))
     if queue := told.get("queue"):
-        pairs.append(("mail", ", ".join(f"{count} {name}" for name, count in queue.items())))
+        named = {"activeConversations": "conversations open"}
+        mail = (f"{count} {named.get(name, name)}" for name, count in queue.items())
+        pairs.append(("mail", ", ".join(mail)))
     if agents := told.get("agents"):
         pairs.append(("agents", ", ".join(agents)))
     if lake := told.get("pipeline"):
@@ -304,7 +306,6 @@ Open this link in a browser; it works once. From here:
 NEXT = (
     ('postroom send "@{agent} hello" --wait', "write to an agent and see its answer"),
     ("postroom agent list", "who works here"),
-    ("postroom channel setup", "let people write by Telegram or Discord"),
     ("postroom status", "what goes on"),
     ("postroom stop", "close the house"),
     ("postroom --help", "everything else"),

@@ -1,21 +1,23 @@
 """`postroom settings`, `provider` and `model`: how the office is set up. Secrets never show."""
 
 import json
+import re
 from typing import Annotated, Any
 
 import typer
 
-from postroom.errors import Conflict, InvalidField
+from postroom.errors import Conflict, Invalid, InvalidField
 from postroom.settings.concerns import PROVIDERS
 from postroom.settings.names import check_id
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.connection import OfficeClient, shown
+from postroom.terminal.cli.connection import Answered, OfficeClient, shown
 from postroom.terminal.cli.consent import Yes, confirm
 from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.failures import Unclear
 from postroom.terminal.cli.office import ask, part
-from postroom.terminal.cli.options import argument, option
+from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import facts, table
+from postroom.terminal.cli.setting_names import meant, unknown
 
 app = group("settings", "Settings: read and change them by name. Secrets show as ********.")
 providers = group("provider", "Providers: what agents work with, and servers of your own.")
@@ -29,15 +31,42 @@ TokenOption = Annotated[str | None, option("TEXT", "Best as env:NAME or file:PAT
 HARNESSES = ("claude", "codex", "api")
 
 
+def check_provider(name: str) -> None:
+    """Whether a server of one's own is there is for the office to say."""
+    if not name.startswith("custom:") and name not in PROVIDERS:
+        raise InvalidField(
+            "provider", f'"{name}" is not known; there are {", ".join(sorted(PROVIDERS))} and custom:NAME'
+        )
+
+
 class InUse(Conflict):
     """{provider} is in use by {agents}. Choose another there first: postroom agent provider AGENT NAME"""
 
     code = "PROVIDER_IN_USE"
 
 
+class ValueRefused(Invalid):
+    """{problem} Nothing was changed."""
+
+    code = "SETTINGS_INVALID"
+
+
+class SettingUnknown(Invalid):
+    """unknown setting `{name}`; {hint}"""
+
+    code = "SETTING_UNKNOWN"
+
+    def __init__(self, name: str, *, forced: str = "") -> None:
+        near = meant(name)
+        hint = f"did you mean `{near}`?" if near else "see docs/reference/settings.md."
+        super().__init__(name=name, hint=f"{hint} {forced}".rstrip())
+
+
 def _found(document: Any, name: str) -> Any:
     for step in name.split("."):
         if not isinstance(document, dict) or step not in document:
+            if unknown(name):
+                raise SettingUnknown(name)
             raise Unclear(f"{name} is not set; its default holds (see docs/reference/settings.md)")
         document = document[step]
     return document
@@ -94,14 +123,25 @@ def get(at: Entrance, name: Name) -> None:
         "postroom settings set models.anthropic.api_key env:ANTHROPIC_API_KEY",
     ],
 )
-def set_(at: Entrance, name: Name, value: Annotated[str, argument("VALUE", "Text, or JSON.")]) -> None:
+def set_(
+    at: Entrance,
+    name: Name,
+    value: Annotated[str, argument("VALUE", "Text, or JSON.")],
+    force: Annotated[bool, flag("Also a name that Postroom does not know.", "--force")] = False,
+) -> None:
     """Change one setting; what is not valid is refused, and the field named."""
-    _write(at, name, _value(value))
+    new = _value(value)
+    strange = unknown(name, new)
+    if strange and not force:
+        raise SettingUnknown(strange[0], forced="To write it all the same, as for another program: --force")
+    _write(at, name, new)
 
 
 @command(app, "unset", store=False, examples=["postroom settings unset default_agent"])
 def unset(at: Entrance, name: Name) -> None:
     """Go back to the default."""
+    if unknown(name):
+        _found(ask(lambda office: office.get("/api/settings")), name)
     _write(at, name, None)
 
 
@@ -110,7 +150,13 @@ def _write(at: Entrance, name: str, value: Any) -> None:
         document = await office.get("/api/settings")
         return await office.put("/api/settings", _changed(document, name, value))
 
-    settings = ask(question)["settings"]
+    try:
+        settings = ask(question)["settings"]
+    except Answered as error:
+        if error.code == "SETTINGS_INVALID" and "are not valid. " in str(error):
+            # The file is well; it is the new value that is not.
+            raise ValueRefused(problem=str(error).partition("are not valid. ")[2]) from None
+        raise
     at.out.show(settings, f"{name} is {'unset' if value is None else 'set'}.")
     if name.startswith(("api.", "store.", "logs.")):
         at.out.note("takes effect with the next start: postroom restart")
@@ -152,8 +198,7 @@ def set_provider(
     own_server = name.partition("custom:")[2]
     if (api_key or oauth_token) and (own_server or name == "script"):
         raise Unclear("Keys of your own servers are given with: postroom provider add")
-    if not own_server and name not in PROVIDERS:
-        raise InvalidField("provider", f'"{name}" is not known; there are {", ".join(sorted(PROVIDERS))}')
+    check_provider(name)
 
     async def question(office: OfficeClient) -> Any:
         document = await office.get("/api/settings")
@@ -237,6 +282,8 @@ def add_custom(
 ) -> None:
     """Add a server of your own."""
     check_id("custom_providers", name)
+    if not re.match(r"https?://[^/\s]", url):
+        raise InvalidField("--url", f"{url!r} is no address; write one like http://127.0.0.1:8080")
     if harness not in HARNESSES:
         raise InvalidField("--harness", f"{harness!r} is none of {', '.join(HARNESSES)}")
     body = {"name": name, "harness": harness, "base_url": url, "api_key": key}

@@ -11,7 +11,6 @@ from postroom.errors import MessageNotFound
 from postroom.kernel import checks
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.fresh import fill
 from postroom.terminal.cli.history import of_message
 from postroom.terminal.cli.options import MessageId, argument, option
 from postroom.terminal.cli.output import Column, facts, span, table
@@ -117,9 +116,6 @@ def trace(
 
     with _lake(at, lake) as engine:
         found = find(engine, source_of(at) if at.path.is_file() else None, wanted)
-    if at.path.is_file():
-        with at.looking() as room:
-            fill(room, found)
     total = found["summary"]
     starred = any(each.get("critical") for each in found["spans"])
     at.out.show(

@@ -6,7 +6,6 @@ import sys
 import threading
 from contextlib import contextmanager
 from datetime import timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,10 +13,12 @@ import msgspec
 
 from postroom.clock import SECOND, iso, micros
 from postroom.errors import InvalidField, StoreInUse
+from postroom.kernel import checks
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.consent import Yes, confirm
 from postroom.terminal.cli.entrance import Entrance, whoami
-from postroom.terminal.cli.failures import FileTaken, NoStore, Unclear
+from postroom.terminal.cli.exports import Format, chosen, write
+from postroom.terminal.cli.failures import FileTaken, NoStore, NotWritten, Unclear
 from postroom.terminal.cli.options import argument, choice, flag, option
 from postroom.terminal.cli.output import Column, facts, some, span, table
 from postroom.terminal.cli.values import When
@@ -54,12 +55,6 @@ MemoryOption = Annotated[
     int, option("MB", "Memory of the driver's JVM. Default 1024.", "--memory", panel=SPARK)
 ]
 SinceOption = Annotated[When | None, option("TIME", "From this time on, or so long ago.", "--since")]
-
-
-class Format(StrEnum):
-    TABLE = "table"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 def lake_of(at: Entrance, named: str | None) -> "Lake":
@@ -311,19 +306,27 @@ def query(
     at: Entrance,
     sql: Annotated[str, argument("SQL", "The question, or the word tables.")],
     lake: LakeOption = None,
-    as_: Annotated[Format, choice(Format, "How to answer", "--format", default="table")] = Format.TABLE,
+    as_: Annotated[
+        Format | None, choice(Format, "How to answer", "--format", default="table, or by the name of --out")
+    ] = None,
     out: Annotated[Path | None, option("FILE", "Write it to this file.", "--out")] = None,
     limit: Annotated[int, option("N", "Rows to show at most. Default 1000.", "--limit")] = 1000,
+    force: Annotated[bool, flag("Replace the file if it is there.", "--force")] = False,
 ) -> None:
     """Ask the lake in SQL, without starting Spark. Nothing outside the lake can be read."""
+    checks.check_count("--limit", limit, least=1, most=1_000_000)
+    form = chosen(as_, out, force=force)
     with light(at, lake) as engine:
         if sql.strip().lower() == "tables":
             names = engine.tables()
             at.out.show(names, "\n".join(names))
             return
         found = engine.table(sql)
-    if as_ is not Format.TABLE:
-        _write(at, found, as_, out)
+    if form is not Format.TABLE:
+        write(found, form, out)
+        if out is not None:
+            told = f"{some(found.num_rows, 'row')} written to {out}"
+            at.out.show({"file": str(out), "rows": found.num_rows}, told)
         return
     from postroom.pipeline.serving.insights import plain
 
@@ -337,22 +340,6 @@ def query(
 
 def _shown(value: Any) -> Any:
     return f"{value:,.6g}" if isinstance(value, float) else value
-
-
-def _write(at: Entrance, found: Any, as_: Format, out: Path | None) -> None:
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if out is None:
-        if as_ is Format.PARQUET:
-            raise InvalidField("--out", "is needed: Parquet is no text for a terminal")
-        pyarrow.csv.write_csv(found, sys.stdout.buffer)
-        return
-    if as_ is Format.CSV:
-        pyarrow.csv.write_csv(found, str(out))
-    else:
-        pyarrow.parquet.write_table(found, str(out), compression="zstd")
-    at.out.show({"file": str(out), "rows": found.num_rows}, f"{some(found.num_rows, 'row')} written to {out}")
 
 
 @command(
@@ -381,7 +368,12 @@ def report(
         first = since.before(at.clock.now()) if since is not None else None
         day = datetime.fromtimestamp(first / SECOND, UTC).date() if first is not None else None
         text = page(engine, period(engine, day), iso(at.clock.now()))
-    out.write_text(text, "utf-8")
+    try:
+        out.write_text(text, "utf-8")
+    except OSError as error:
+        if error.filename is None:  # it was begun
+            out.unlink(missing_ok=True)
+        raise NotWritten(path=str(out), reason=error.strerror or str(error)) from None
     at.out.show({"file": str(out), "bytes": len(text)}, f"The report is in {out}")
 
 

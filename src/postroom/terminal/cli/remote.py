@@ -30,7 +30,7 @@ class Asking:
         """`wait` is for claims: how long the house may wait for something to claim."""
         import httpx2
 
-        from postroom.terminal.cli.connection import Unreachable
+        from postroom.terminal.cli.connection import Unreachable, refusal
 
         try:
             params = {"wait": wait} if wait else {}
@@ -41,6 +41,8 @@ class Asking:
             return wire.decode(answer.content)
         if answer.headers.get("content-type", "").startswith(KIND):
             raise wire.decode_error(answer.content)
+        if answer.headers.get("content-type", "").startswith("application/json"):
+            raise refusal(answer.status_code, answer.json())
         raise Unreachable(url=self._url, reason=f"it answered with status {answer.status_code}")
 
     def close(self) -> None:

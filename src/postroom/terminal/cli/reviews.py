@@ -29,15 +29,16 @@ MOST = 5000
 def _open(room: SyncRoom, scope: str) -> list[Stored]:
     tenant = room._core.options.tenant
     room.scope(scope)
-    wanted = MessageFilter(tenant=tenant, scope=scope, states=("pending", "claimed"))
+    wanted = MessageFilter(tenant=tenant, scope=scope, states=("pending", "claimed"), reviews=True)
     found = room._core.read(lambda reader: reader.page(wanted, None, MOST))
-    waiting = [stored for stored in found if stored.content.hitl_spec is not None]
-    return sorted(waiting, key=lambda stored: (stored.row.expires_at or 2**62, stored.row.seq))
+    return sorted(found, key=lambda stored: (stored.row.expires_at or 2**62, stored.row.seq))
 
 
 def _title(spec: dict[str, Any]) -> str:
-    shown = [section for section in spec["sections"] if section["type"] == "context"]
-    return spec.get("title") or (shown[0].get("title") or shown[0]["content"] if shown else "a decision")
+    """What it is about; a question that others wrote may have any shape."""
+    sections = [section for section in spec.get("sections") or () if isinstance(section, dict)]
+    shown = next((section for section in sections if section.get("type") == "context"), {})
+    return str(spec.get("title") or shown.get("title") or shown.get("content") or "a decision")
 
 
 @command(app, "list", examples=["postroom review list", "postroom review list --scope moderation --json"])

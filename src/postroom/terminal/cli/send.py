@@ -3,27 +3,37 @@
 import asyncio
 import contextlib
 import json
+import re
 import sys
 import uuid
 from typing import Annotated, Any
 
 import typer
 
-from postroom.errors import PostroomError
+from postroom.errors import NotFound, PostroomError
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.connection import OfficeClient, connected
 from postroom.terminal.cli.entrance import Entrance, whoami
+from postroom.terminal.cli.failures import Unclear
 from postroom.terminal.cli.office import part
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Output, clean
 
 LOOK_S = 0.25
 CHANNEL = "cli"
+# Words after an @ that mean something of their own.
+COMMANDS = ("default",)
 # What one conversation cannot decide for itself.
 HOW = {
     "budget": "See what is used up: postroom guards list. Give more: postroom guards raise",
     "paused": "Let everybody go on: postroom guards resume-all",
 }
+
+
+class NobodyThere(NotFound):
+    """There is no agent or team "{name}". See: postroom agent list, postroom team list"""
+
+    code = "NOBODY_THERE"
 
 
 class NoAnswer(PostroomError):
@@ -80,6 +90,10 @@ def send(
 ) -> None:
     """Write to an agent or a team. When this returns, the message is safe."""
     said = " ".join(text) if text else sys.stdin.read()
+    if not said.strip():
+        raise Unclear(
+            'There is nothing to send: write it after the command, like postroom send "@coder hello"'
+        )
     body: dict[str, Any] = {
         "message": said,
         "channel": CHANNEL,
@@ -96,6 +110,7 @@ async def _send(out: Output, body: dict[str, Any], *, wait: bool, timeout: float
         if wait and office.live and not out.as_json:
             watching = asyncio.create_task(_watch(office, out, body["messageId"]))
             stack.push_async_callback(_ended, watching)
+        await _addressed(office, out, body)
         sent = await office.post("/api/message", body)
         if sent.get("notice") and not sent["queued"]:
             out.show(sent, sent["notice"])
@@ -115,6 +130,32 @@ async def _send(out: Output, body: dict[str, Any], *, wait: bool, timeout: float
     out.show(document, *(reply["message"] for reply in replies))
     if found["paused"] is not None:
         raise Waits(found["paused"], f"{CHANNEL}:{sent['messageId']}")
+
+
+async def _addressed(office: OfficeClient, out: Output, body: dict[str, Any]) -> None:
+    """Nobody of that name: with --agent it is a mistake; in the text it may be meant for somebody else."""
+    prefix = re.match(r"\s*@([\w-]+)", body["message"])
+    name = body.get("agent") or (prefix[1] if prefix else None)
+    if name is None or name.lower() in COMMANDS:
+        return
+    try:
+        agents, teams = await office.get("/api/agents"), await office.get("/api/teams")
+    except PostroomError:
+        # They may be there all the same: a house with broken settings still takes mail.
+        return
+    known = {
+        str(word).lower()
+        for part in (agents, teams)
+        for key, one in part.items()
+        for word in (key, one["name"])
+    }
+    if name.lower().removeprefix("@") in known:
+        return
+    if body.get("agent"):
+        raise NobodyThere(name=name)
+    out.note(
+        f'there is no agent or team "{name}", so this goes to the default agent; see: postroom agent list'
+    )
 
 
 async def _answer(office: OfficeClient, message_id: str, timeout: float) -> dict[str, Any]:

@@ -1,0 +1,99 @@
+"""Which settings there are, by name. A file may hold others, which are kept; who types one is asked first."""
+
+import difflib
+import types
+from collections.abc import Iterator
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from postroom.settings.model import Settings
+
+ANY = "*"
+
+
+def unknown(name: str, value: Any = None) -> list[str]:
+    """Names in this setting, or in the value it is given, that Postroom does not know."""
+    kind: Any = Settings
+    for step in name.split("."):
+        kind = _below(kind, step)
+        if kind is None:
+            return [name]
+    return list(_unknown_in(kind, name, value))
+
+
+def meant(name: str) -> str | None:
+    """The known name that is nearest to an unknown one."""
+    steps = name.split(".")
+    known = [_with_own_ids(each, steps) for each in _names(Settings)]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+    if near:
+        return near[0]
+    last: dict[str, str] = {}
+    for each in known:
+        last.setdefault(each.rpartition(".")[2], each)
+    near = difflib.get_close_matches(steps[-1], [word for word in last if word != ANY], n=1, cutoff=0.75)
+    return last[near[0]].replace(ANY, "ID") if near else None
+
+
+def _unknown_in(kind: Any, name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            below = _below(kind, key)
+            if below is None:
+                yield f"{name}.{key}"
+            else:
+                yield from _unknown_in(below, f"{name}.{key}", each)
+    elif isinstance(value, list):
+        [item] = get_args(_bare(kind))[:1] or [Any]
+        for number, each in enumerate(value):
+            yield from _unknown_in(item, f"{name}.{number}", each)
+
+
+def _below(kind: Any, step: str) -> Any:
+    """What stands under a name; None when nothing does."""
+    kind = _bare(kind)
+    if kind is Any:
+        return Any
+    if get_origin(kind) is dict:
+        return get_args(kind)[1]
+    if not _is_part(kind):
+        return None
+    if not kind.model_fields:
+        return Any
+    field = kind.model_fields.get(step)
+    return None if field is None else field.annotation
+
+
+def _bare(kind: Any) -> Any:
+    """Without what is said about it, and without None beside it."""
+    while True:
+        if get_origin(kind) is Annotated:
+            kind = get_args(kind)[0]
+        elif get_origin(kind) in (Union, types.UnionType):
+            [kind, *_] = [each for each in get_args(kind) if each is not type(None)]
+        else:
+            return kind
+
+
+def _is_part(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _names(kind: Any, above: str = "") -> Iterator[str]:
+    for key, field in kind.model_fields.items():
+        name, below = f"{above}{key}", _bare(field.annotation)
+        yield name
+        if get_origin(below) in (dict, tuple):
+            name, below = f"{name}.{ANY}", _bare(get_args(below)[get_origin(below) is dict])
+        if _is_part(below):
+            yield from _names(below, f"{name}.")
+
+
+def _with_own_ids(name: str, steps: list[str]) -> str:
+    """`agents.*.model` with the id that was written."""
+    own = [
+        given if each == ANY else each
+        for each, given in zip(name.split("."), [*steps, *[ANY] * 9], strict=False)
+    ]
+    return ".".join(own)
