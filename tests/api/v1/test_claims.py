@@ -129,3 +129,13 @@ async def test_nobody_publishes_into_system_queues_by_hand(jobs: Caller) -> None
     assert (refused.status, refused.code) == (409, "SCAIQUEUE_SYSTEM_QUEUE")
     refused = await jobs("POST", SCOPE + "/queues", {"slug": "_mine"})
     assert (refused.status, refused.code) == (409, "SCAIQUEUE_SYSTEM_QUEUE")
+
+
+async def test_what_asks_in_the_way_of_others_is_completed_like_any_message(
+    jobs: Caller, service: Service
+) -> None:
+    place = JOBS.removeprefix("/scopes/").replace("/queues/", "/")
+    await service.room.publish(place, 1, hitl_spec={"ask": "?"})
+    [claimed] = await claim(jobs)
+    done = await settle(jobs, claimed, "complete", result={"any": "thing"})
+    assert (done.status, done.data["state"], done.data["result"]) == (200, "completed", {"any": "thing"})

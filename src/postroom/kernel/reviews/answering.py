@@ -82,6 +82,11 @@ def answer(desk: Desk, command: service.AnswerReview) -> None:
         decide(desk, row, content, spec, command.answer, by=command.reviewer or desk.actor)
 
 
+def is_review(content: Content) -> bool:
+    """Whether it asks a person in our way; what others understand by a review is their business."""
+    return content.hitl_spec is not None and is_sound(jsontext.decode_any(content.hitl_spec))
+
+
 def spec_of(row: Row, content: Content) -> dict[str, Any]:
     spec = jsontext.decode_any(content.hitl_spec)
     if not is_sound(spec):

@@ -15,6 +15,7 @@ from postroom.api.v1.visits import Visit, Visiting
 from postroom.api.waiting import taken
 from postroom.errors import ClaimLost
 from postroom.kernel import commands as c
+from postroom.kernel.reviews import answering
 from postroom.kernel.states import State
 
 MESSAGE = "/scopes/{scope_id}/messages/{message_id}"
@@ -72,7 +73,7 @@ def add(routes: APIRouter) -> None:
         """The work is done. Saying it again with the same token is no error."""
         result = body.result if body is not None else None
         assert visit.stored is not None
-        if visit.stored.content.hitl_spec is not None and visit.stored.row.state != State.COMPLETED:
+        if answering.is_review(visit.stored.content) and visit.stored.row.state != State.COMPLETED:
             await reviews.answer(visit, result, token=_holder(visit, body)["token"])
         else:
             await visit.house.run(c.Complete(result=result, **_holder(visit, body)))
