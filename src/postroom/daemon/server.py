@@ -88,6 +88,12 @@ class _Server(uvicorn.Server):
         self.should_exit = True
         self._ending.set()
 
+    def hang_up(self) -> None:
+        """Who connected while it ended, and asked for nothing, is still there."""
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+
     async def main_loop(self) -> None:
         """Wakes once a second, for the date in its answers, instead of ten times; an end is seen at once."""
         while not await self.on_tick(0):
@@ -128,3 +134,4 @@ async def serving(app: Api, listener: socket.socket, *, grace_s: int = 5) -> Asy
         await app.end_streams()
         server.end()
         await task
+        server.hang_up()
