@@ -71,12 +71,12 @@ def listening(port: int, seconds: float, count: int) -> dict[str, Any]:
     """Every message is told in two generations of names, so half as many messages as events."""
     rate = EVENTS_A_SECOND / 2
     before = load(port, mail("b"), connections=4, seconds=seconds, rate=rate)
+    time.sleep(seconds)  # or some listeners would hear the end of the much mail before, and others not
     command = [sys.executable, "-m", "benchmarks.web.listeners", str(port), str(count)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as listeners:
         assert listeners.stdin is not None
         assert listeners.stdout is not None
         assert listeners.stdout.readline() == "ready\n"
-        time.sleep(1)  # what came before has been told
         during = load(port, mail("d"), connections=4, seconds=seconds, rate=rate)
         listeners.stdin.write(f"{2 * len(during)}\n")
         listeners.stdin.flush()
