@@ -2,9 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+import uvicorn
 
 from tests.api.house import TOKEN, House, opened
 
@@ -56,3 +59,30 @@ async def test_streams_end_whole(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         answer = await waiting
     assert (answer.status_code, answer.json()["data"]) == (200, [])
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_no_connection_outlives_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes while it ends is not among those it says goodbye to; here it sees none at all."""
+    end = uvicorn.Server.shutdown
+
+    async def overlooking(server: uvicorn.Server, sockets: Any = None) -> None:
+        there = set(server.server_state.connections)
+        server.server_state.connections.clear()
+        await end(server, sockets)
+        server.server_state.connections.update(there)
+
+    monkeypatch.setattr(uvicorn.Server, "shutdown", overlooking)
+    monkeypatch.setattr("postroom.daemon.server.KEEP_ALIVE_S", 3600)
+    async with opened(tmp_path, works=False) as house:
+        place = urlsplit(house.url)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        await reader.readuntil(b"\r\n\r\n")
+    try:
+        async with asyncio.timeout(30):
+            await reader.read()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+    assert reader.at_eof()

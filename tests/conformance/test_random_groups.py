@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.promises import all_events, check_promises
+from tests.conformance.test_random_walk import QUEUES as WALKED
 
 import postroom
 from postroom import NewMessage, PostroomError, Room
@@ -27,15 +28,7 @@ from postroom.kernel.verbs.claims import Taken
 STEPS = 40
 PAUSES = (0, 0, 0, 1, 4, 11, 40, 4000)
 QUEUES: dict[str, dict[str, Any]] = {
-    "fifo": {"max_retries": 2, "visibility_timeout_s": 20, "max_depth": 12, "overflow_policy": "drop_oldest"},
-    "rank": {"ordering": "priority", "concurrency": 3, "max_depth": 9, "overflow_policy": "dead_letter"},
-    "due": {"ordering": "deadline", "default_ttl_s": 60, "max_retries": 1},
-    "news": {
-        "consumer_mode": "broadcast",
-        "max_retries": 2,
-        "max_depth": 6,
-        "overflow_policy": "drop_oldest",
-    },
+    **WALKED,
     "review": {"max_retries": 1, "visibility_timeout_s": 15},
     "small": {"max_depth": 2},
 }

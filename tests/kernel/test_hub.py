@@ -134,7 +134,7 @@ def test_one_that_cannot_be_woken_does_not_keep_the_others_asleep() -> None:
     assert second.woken == 1
 
 
-def test_every_follower_is_woken_by_every_commit_until_it_leaves() -> None:
+def test_every_follower_is_woken_until_it_leaves() -> None:
     hub = Hub()
     calls: list[str] = []
 

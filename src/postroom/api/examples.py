@@ -1,4 +1,7 @@
-"""Examples of requests and answers for the OpenAPI document, as a real house gave them."""
+"""Examples of requests and answers for the OpenAPI document.
+
+A real house gave them, but for a few that would need other programs or close it: those are kept by hand.
+"""
 
 import json
 from pathlib import Path

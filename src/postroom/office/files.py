@@ -12,6 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from postroom.errors import BodyTooLarge, PostroomError
+from postroom.settings.durable import sync_folder
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 NAME_BYTES = 255
@@ -216,7 +217,8 @@ def receiving(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> It
             file.flush()
             os.fsync(file.fileno())
         for each in changed:
-            _sync(each)
+            with contextlib.suppress(OSError):  # not every file system can
+                sync_folder(each)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -228,15 +230,6 @@ def _changed_by(folder: Path) -> list[Path]:
     while not changed[-1].exists() and changed[-1].parent != changed[-1]:
         changed.append(changed[-1].parent)
     return changed
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # not every file system can
-            os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _created(folder: Path, name: str) -> tuple[Path, BinaryIO]:

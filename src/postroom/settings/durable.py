@@ -46,7 +46,7 @@ def replace(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def keep_copy(path: Path, data: bytes, ending: str) -> Path:
@@ -65,7 +65,7 @@ def keep_copy(path: Path, data: bytes, ending: str) -> Path:
             with contextlib.suppress(OSError):
                 copy.unlink()
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
         return copy
 
 
@@ -83,7 +83,8 @@ def _fill(handle: int, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """What was put into it, or renamed there, is there after a power cut too."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -82,12 +82,11 @@ class LakeEraser:
         with engine(self._lake) as light:
             if not light.has("messages"):
                 return []
+            column = MESSAGES.schema.field(place).name
             if not path:
-                column = MESSAGES.schema.field(place).name
                 sql = f"SELECT DISTINCT id FROM messages WHERE {column} = ? ORDER BY id"  # noqa: S608 - a column
                 return [row["id"] for row in light.rows(sql, [subject.value])]
             steps = [path] if place == "labels" else path.split(".")
-            column = MESSAGES.schema.field(place).name
             sql = f"SELECT id, {column} AS text FROM messages WHERE contains({column}, ?)"  # noqa: S608 - a column
             rows = light.rows(sql, [jsontext.text(steps[-1])])
         return sorted({row["id"] for row in rows if _leads_to(_opened(row["text"]), steps, subject.value)})
