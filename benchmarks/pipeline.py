@@ -22,7 +22,7 @@ from benchmarks.lakes.cases import measure, say
 from benchmarks.lakes.figures import Found, document, page, table, targets
 from benchmarks.lakes.multiply import multiply
 from benchmarks.queueing.disk import file_system, real_disk
-from postroom.pipeline.generator.month import Plan, generate
+from postroom.pipeline.generator.month import MonthPlan, generate
 
 RESULTS = Path(__file__).parent / "results"
 NORMAL = 2_000_000
@@ -48,7 +48,7 @@ def make_store(path: Path, folder: Path, events: int) -> None:
     base = path.with_suffix(".base.db") if path.parent != folder else folder / "base.db"
     if not base.exists():
         say("making a busy fortnight")
-        generate(base, Plan(end=END, days=14, per_day=1600, seed=1))
+        generate(base, MonthPlan(end=END, days=14, per_day=1600, seed=1))
     multiply(base, path, events, lambda made: say(f"{made:,} of {events:,} events in the store"))
 
 

@@ -14,7 +14,7 @@ from benchmarks.lakes.memory import Watch
 from benchmarks.lakes.until import until
 from postroom.clock import SystemClock
 from postroom.pipeline.bronze.ingest import ingest, slices
-from postroom.pipeline.jobs.progress import Progress
+from postroom.pipeline.jobs.progress import RunProgress
 from postroom.pipeline.jobs.run import Summary, run
 from postroom.pipeline.jobs.session import Where, session
 from postroom.pipeline.lake.lake import Lake, Positions
@@ -69,7 +69,7 @@ def measure(store: Path, events: int, folder: Path, *, exporters: bool, date: st
 
 
 def _run(spark: Any, lake: Path, source: SqliteSource, *, say_steps: bool = False) -> Summary:
-    def told(progress: Progress) -> None:
+    def told(progress: RunProgress) -> None:
         if say_steps and progress.finished:
             say(f"  {progress.step}: {progress.done:,} at {progress.rate:,.0f}/s")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from postroom.kernel.ledger import Chaining, Draft, Head
+from postroom.kernel.ledger import Chaining, EventDraft, Head
 from postroom.stores.sqlite import SqliteStore
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -139,11 +139,11 @@ def _add(db: apsw.Connection, copy: Copy, chaining: Chaining) -> None:
     )
 
 
-def _drafts(db: apsw.Connection, copy: Copy) -> Iterator[Draft]:
+def _drafts(db: apsw.Connection, copy: Copy) -> Iterator[EventDraft]:
     make, data, shift = copy.id, copy.data, copy.shift
     for event in db.execute("SELECT * FROM base.ledger ORDER BY seq"):
         _, time, kind, tenant, scope, queue, message, talk, cause, actor, text, _ = event
-        yield Draft(
+        yield EventDraft(
             time + shift,
             kind,
             tenant,

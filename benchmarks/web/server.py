@@ -9,14 +9,14 @@ from fastapi import APIRouter
 from fastapi import Body as From
 
 import postroom
-from postroom.api.answers import Json
 from postroom.api.app import create_app
-from postroom.api.front import Front
-from postroom.api.routes.messages import EXAMPLES, Mail
+from postroom.api.dependencies import Dependencies
+from postroom.api.office.messages import EXAMPLES, MessageBody
+from postroom.api.responses import Json
+from postroom.app.http_server import listen, serving
+from postroom.app.office_reloader import OfficeReloader
+from postroom.app.server_process import settle
 from postroom.clock import SystemClock
-from postroom.daemon.house import settle
-from postroom.daemon.server import listen, serving
-from postroom.daemon.staff import HouseStaff
 from postroom.office.events import translator
 from postroom.settings import SettingsFile
 
@@ -27,7 +27,7 @@ def empty() -> APIRouter:
     api = APIRouter()
 
     @api.post("/api/empty")
-    async def nothing(mail: Annotated[Mail, From(openapi_examples=EXAMPLES)]) -> Json:
+    async def nothing(mail: Annotated[MessageBody, From(openapi_examples=EXAMPLES)]) -> Json:
         return Json({"ok": True, "messageId": "api_00000000"})
 
     return api
@@ -44,9 +44,9 @@ async def main(folder: Path) -> None:
     file.replace(document)
     clock = SystemClock()
     async with postroom.open(str(folder / "postroom.db")) as room:
-        staff = HouseStaff(room, file, folder, clock, works=False, environment={})
+        staff = OfficeReloader(room, file, folder, clock, works=False, environment={})
         await staff.open()
-        front = Front(
+        front = Dependencies(
             room=room,
             staff=staff,
             settings=file,

@@ -13,9 +13,9 @@ from postroom.errors import PostroomError
 from postroom.kernel.limits import Limits
 from postroom.kernel.model import Message, NewMessage, Receipt
 from postroom.kernel.states import State
-from postroom.room import Room, SyncRoom, open_sync
-from postroom.room import open_room as open  # noqa: A004 - `postroom.open` reads as what it does
-from postroom.room.workers import Reject, Retry, Snooze
+from postroom.runtime import Room, SyncRoom, open_sync
+from postroom.runtime import open_room as open  # noqa: A004 - `postroom.open` reads as what it does
+from postroom.runtime.workers import Reject, Retry, Snooze
 
 __version__ = version("postroom")
 

@@ -10,11 +10,11 @@ from typing import Any
 import postroom
 from postroom import Message, Room, State
 from postroom.clock import Clock
-from postroom.office.intake import Incoming, Taken
-from postroom.office.offices import Office
+from postroom.office.intake.intake import Incoming, IntakeResult
+from postroom.office.office import Office
 from postroom.providers.protocol import Finished, Provider, SessionStarted, TurnRequest, TurnStream
 from postroom.providers.registry import ProviderSettings, Registry
-from postroom.providers.script_rules import Rule, Script
+from postroom.providers.script_rules import Script, ScriptRule
 from postroom.settings.model import parse
 
 AGENTS = ("lead", "coder", "reviewer")
@@ -88,7 +88,7 @@ class Staffed:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    async def write(self, text: str, **fields: Any) -> Taken:
+    async def write(self, text: str, **fields: Any) -> IntakeResult:
         mail = {"channel": "web", "sender": "Ann", "sender_id": "ann", **fields}
         return await self.office.take_in(Incoming(text=text, **mail))
 
@@ -126,7 +126,7 @@ def document(tmp_path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
 async def opened(
     room: Room,
     tmp_path: Path,
-    *rules: Rule,
+    *rules: ScriptRule,
     puppets: Mapping[str, Provider] | None = None,
     pace: float = 0.01,
     start: bool = True,
@@ -148,7 +148,7 @@ async def opened(
 
 @asynccontextmanager
 async def staffed(
-    tmp_path: Path, *rules: Rule, clock: Clock | None = None, **options: Any
+    tmp_path: Path, *rules: ScriptRule, clock: Clock | None = None, **options: Any
 ) -> AsyncIterator[Staffed]:
     """`clock` is the room's: leases, delays and time-outs go by it."""
     kept: dict[str, Any] = {"clock": clock} if clock is not None else {}

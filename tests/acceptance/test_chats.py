@@ -7,15 +7,15 @@ import pytest
 
 import postroom
 from postroom.kernel import commands as c
-from postroom.office.chats import Chats
+from postroom.office.chat_files import Chats
 from postroom.providers.protocol import ErrorKind, TurnRequest
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 from tests.acceptance.office import Puppet, content, opened, staffed, until
 
 RULES = [
-    Rule(agent="lead", match="login", reply="I ask. [#dev: we begin]", hand_off={"coder": "fix it"}),
-    Rule(agent="coder", match="fix it", reply="Fixed."),
-    Rule(match="Chat room", reply="noted"),
+    ScriptRule(agent="lead", match="login", reply="I ask. [#dev: we begin]", hand_off={"coder": "fix it"}),
+    ScriptRule(agent="coder", match="fix it", reply="Fixed."),
+    ScriptRule(match="Chat room", reply="noted"),
 ]
 
 
@@ -109,7 +109,7 @@ async def test_a_file_that_was_lost_is_written_again_and_one_that_was_cut_off_is
 
 
 async def test_words_that_look_like_our_marks_hide_nothing(tmp_path: Path) -> None:
-    rules = [Rule(agent="coder", reply="$prompt")]
+    rules = [ScriptRule(agent="coder", reply="$prompt")]
     async with staffed(tmp_path, *rules, teams={}) as desk:
         sent = await desk.write("@coder first")
         await written(tmp_path, 1, "first\n\n- [coder]")
@@ -123,7 +123,7 @@ async def test_words_that_look_like_our_marks_hide_nothing(tmp_path: Path) -> No
 
 
 async def test_a_failure_stands_in_the_file_and_history_can_be_turned_off(tmp_path: Path) -> None:
-    rules = [Rule(agent="coder", fail=ErrorKind.AUTH)]
+    rules = [ScriptRule(agent="coder", fail=ErrorKind.AUTH)]
     async with staffed(tmp_path / "on", *rules) as desk:
         await desk.write("@coder hello")
         assert "could not answer" in await written(tmp_path / "on", 1, "could not answer")
@@ -138,7 +138,7 @@ async def test_a_folder_that_cannot_be_written_keeps_no_other_from_its_file(tmp_
     blocked = tmp_path / "home" / "chats" / "lead"
     blocked.parent.mkdir(parents=True)
     blocked.write_text("a file where a folder should be")
-    async with staffed(tmp_path, Rule(reply="ok"), teams={}) as desk:
+    async with staffed(tmp_path, ScriptRule(reply="ok"), teams={}) as desk:
         await desk.write("@lead one")
         await desk.write("@coder two")
         await desk.write("@lead three")

@@ -10,17 +10,17 @@ import postroom
 from postroom import State
 from postroom.clock import ManualClock
 from postroom.kernel import commands as c
-from postroom.office.clerk import Clerk
+from postroom.office.ledger_follower import LedgerFollower
 from postroom.providers.protocol import ErrorKind, TurnRequest
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 from tests.acceptance.office import AGENTS, Gate, Puppet, Staffed, opened, staffed, text, until
 
 COMBINED = {"dev": {"agents": list(AGENTS), "leader_agent": "lead", "replies": "combined"}}
 FAN_OUT = [
-    Rule(agent="lead", match="Fixed", reply="All is well."),
-    Rule(agent="lead", reply="I ask.", hand_off={"coder": "fix it", "reviewer": "read it"}),
-    Rule(agent="coder", reply="Fixed.", seconds=5),
-    Rule(agent="reviewer", reply="Read.", seconds=1),
+    ScriptRule(agent="lead", match="Fixed", reply="All is well."),
+    ScriptRule(agent="lead", reply="I ask.", hand_off={"coder": "fix it", "reviewer": "read it"}),
+    ScriptRule(agent="coder", reply="Fixed.", seconds=5),
+    ScriptRule(agent="reviewer", reply="Read.", seconds=1),
 ]
 
 
@@ -43,14 +43,14 @@ async def test_one_answer_comes_when_all_are_done(tmp_path: Path) -> None:
 
 
 async def test_an_agent_alone_answers_as_ever(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="lead", reply="Yes."), teams=COMBINED) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="lead", reply="Yes."), teams=COMBINED) as desk:
         await desk.write("@dev are you there?")
         [reply] = await desk.replies(1)
         assert text(reply) == "Yes.\n\n- [lead]"
 
 
 async def test_a_person_who_asks_three_at_once_gets_one_answer(tmp_path: Path) -> None:
-    rules = [Rule(agent=name, reply=f"{name} says yes") for name in AGENTS]
+    rules = [ScriptRule(agent=name, reply=f"{name} says yes") for name in AGENTS]
     async with staffed(tmp_path, *rules, replies={"mode": "combined"}) as desk:
         await desk.write("Shall we? [@lead: you] [@coder: you] [@reviewer: you]")
         [reply] = await desk.replies(1)
@@ -65,8 +65,8 @@ async def test_only_the_teams_that_want_it_combine(tmp_path: Path) -> None:
         "ops": {"agents": ["coder", "reviewer"], "leader_agent": "reviewer", "replies": "each"},
     }
     rules = [
-        Rule(agent="reviewer", match="deploy", reply="I ask.", hand_off={"coder": "do it"}),
-        Rule(agent="coder", reply="Done."),
+        ScriptRule(agent="reviewer", match="deploy", reply="I ask.", hand_off={"coder": "do it"}),
+        ScriptRule(agent="coder", reply="Done."),
     ]
     async with staffed(tmp_path, *rules, teams=teams) as desk:
         await desk.write("@ops deploy")
@@ -110,7 +110,7 @@ async def test_at_the_time_out_the_answer_says_who_is_missing_and_the_rest_follo
 
 
 async def test_a_branch_that_fails_for_good_is_part_of_the_answer(tmp_path: Path) -> None:
-    rules = [*FAN_OUT[:2], Rule(agent="coder", fail=ErrorKind.AUTH), FAN_OUT[3]]
+    rules = [*FAN_OUT[:2], ScriptRule(agent="coder", fail=ErrorKind.AUTH), FAN_OUT[3]]
     async with staffed(tmp_path, *rules, teams=COMBINED) as desk:
         await desk.write("@dev the login is broken")
         [reply] = await desk.replies(1)
@@ -145,7 +145,11 @@ async def test_a_branch_that_is_cancelled_does_not_hold_up_the_answer(tmp_path: 
 
 
 async def test_a_replayed_branch_answers_for_itself_after_the_combined_answer(tmp_path: Path) -> None:
-    rules = [*FAN_OUT[:2], Rule(agent="coder", fail=ErrorKind.AUTH, times=1, reply="Fixed."), FAN_OUT[3]]
+    rules = [
+        *FAN_OUT[:2],
+        ScriptRule(agent="coder", fail=ErrorKind.AUTH, times=1, reply="Fixed."),
+        FAN_OUT[3],
+    ]
     async with staffed(tmp_path, *rules, teams=COMBINED) as desk:
         await desk.write("@dev the login is broken")
         await desk.replies(1)
@@ -156,7 +160,7 @@ async def test_a_replayed_branch_answers_for_itself_after_the_combined_answer(tm
 
 
 async def test_a_replayed_branch_that_fails_again_is_told_again(tmp_path: Path) -> None:
-    rules = [*FAN_OUT[:2], Rule(agent="coder", fail=ErrorKind.AUTH), FAN_OUT[3]]
+    rules = [*FAN_OUT[:2], ScriptRule(agent="coder", fail=ErrorKind.AUTH), FAN_OUT[3]]
     async with staffed(tmp_path, *rules, teams=COMBINED) as desk:
         await desk.write("@dev the login is broken")
         await desk.replies(1)
@@ -174,7 +178,7 @@ async def test_an_answer_that_is_owed_survives_a_restart(
     """The first process ends after the last branch, before anybody has put the answers together."""
     async with postroom.open(str(tmp_path / "room.db")) as room:
         with monkeypatch.context() as patch:
-            patch.setattr(Clerk, "run", _idle)
+            patch.setattr(LedgerFollower, "run", _idle)
             async with opened(room, tmp_path, *FAN_OUT, teams=COMBINED) as desk:
                 await desk.write("@dev the login is broken")
                 await until(lambda: _all_done(desk))
@@ -188,7 +192,7 @@ async def test_an_answer_that_is_owed_survives_a_restart(
             assert len(await _outbox(desk)) == 1, "the ledger read again makes no second answer"
 
 
-async def _idle(clerk: Clerk) -> None:
+async def _idle(clerk: LedgerFollower) -> None:
     """A clerk that sees nothing."""
 
 

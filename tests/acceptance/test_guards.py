@@ -8,8 +8,9 @@ from postroom import Message, State
 from postroom.clock import ManualClock
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
-from postroom.office.guards import accounts, pauses
-from postroom.office.guards.accounts import OFFICE, messages
+from postroom.office.guards import budgets as accounts
+from postroom.office.guards import pauses
+from postroom.office.guards.budgets import OFFICE, messages
 from postroom.office.guards.pauses import NotPaused
 from postroom.providers.protocol import (
     ErrorKind,
@@ -20,7 +21,7 @@ from postroom.providers.protocol import (
     TurnStream,
     Usage,
 )
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 from tests.acceptance.office import text
 from tests.office.guards.house import PING_PONG, Guarded, guarded, talk_of
 
@@ -72,8 +73,8 @@ async def test_the_cost_cap_pauses_before_it_is_passed(tmp_path: Path) -> None:
 async def test_agents_that_hand_the_same_back_and_forth_are_paused(tmp_path: Path) -> None:
     says = "Please look at the failing login test again and tell me what you find there."
     rules = [
-        Rule(agent="lead", reply="Hm.", hand_off={"coder": says}),
-        Rule(
+        ScriptRule(agent="lead", reply="Hm.", hand_off={"coder": says}),
+        ScriptRule(
             agent="coder",
             reply="Hm.",
             hand_off={"lead": "I looked at it again, and it is as it was before, sorry."},
@@ -98,9 +99,9 @@ async def test_a_cycle_with_ever_new_words_is_paused(tmp_path: Path) -> None:
 
 async def test_short_agreement_back_and_forth_is_no_loop(tmp_path: Path) -> None:
     rules = [
-        Rule(agent="lead", match="enough", reply="Good."),
-        Rule(agent="lead", reply="Go on?", hand_off={"coder": "ok"}),
-        Rule(agent="coder", match="", reply="Yes.", hand_off={"lead": "yes"}),
+        ScriptRule(agent="lead", match="enough", reply="Good."),
+        ScriptRule(agent="lead", reply="Go on?", hand_off={"coder": "ok"}),
+        ScriptRule(agent="coder", match="", reply="Yes.", hand_off={"lead": "yes"}),
     ]
     async with guarded(tmp_path, *rules, guards={"hops": 6, "cycles": 6, "repeats": 1}) as desk:
         await desk.write("@lead go")
@@ -110,12 +111,12 @@ async def test_short_agreement_back_and_forth_is_no_loop(tmp_path: Path) -> None
 
 async def test_a_person_who_asks_the_same_again_and_again_is_answered(tmp_path: Path) -> None:
     rules = [
-        Rule(
+        ScriptRule(
             agent="lead",
             reply="I ask.",
             hand_off={"coder": "What is the status of the release, please tell me all of it?"},
         ),
-        Rule(agent="coder", reply="It is nearly done."),
+        ScriptRule(agent="coder", reply="It is nearly done."),
     ]
     async with guarded(tmp_path, *rules, guards={"repeats": 1, "cycles": 1}) as desk:
         for _ in range(6):
@@ -128,9 +129,9 @@ async def test_a_person_who_asks_the_same_again_and_again_is_answered(tmp_path: 
 async def test_a_storm_of_a_thousand_messages_ends_paused_with_one_notice(tmp_path: Path) -> None:
     """Each answer makes two more: without guards this never ends."""
     rules = [
-        Rule(agent="lead", reply="More!", hand_off={"coder": "more $turn", "reviewer": "more $turn"}),
-        Rule(agent="coder", reply="More!", hand_off={"lead": "more $turn", "reviewer": "more $turn"}),
-        Rule(agent="reviewer", reply="More!", hand_off={"lead": "more $turn", "coder": "more $turn"}),
+        ScriptRule(agent="lead", reply="More!", hand_off={"coder": "more $turn", "reviewer": "more $turn"}),
+        ScriptRule(agent="coder", reply="More!", hand_off={"lead": "more $turn", "reviewer": "more $turn"}),
+        ScriptRule(agent="reviewer", reply="More!", hand_off={"lead": "more $turn", "coder": "more $turn"}),
     ]
     async with guarded(tmp_path, *rules, budgets={"conversation_usd": 1}, price=0.02) as desk:
         await desk.write("@lead go", platform_id="storm")
@@ -169,7 +170,7 @@ async def test_a_storm_of_a_thousand_messages_ends_paused_with_one_notice(tmp_pa
 
 
 async def test_stop_ends_every_open_message_also_the_one_at_work(tmp_path: Path) -> None:
-    rules = [Rule(agent="lead", reply="slow", seconds=1000, hand_off={"coder": "go"})]
+    rules = [ScriptRule(agent="lead", reply="slow", seconds=1000, hand_off={"coder": "go"})]
     async with guarded(tmp_path, *rules, pace=1.0) as desk:
         await desk.write("@lead go", platform_id="7")
         await desk.until(lambda found: any(m.state is State.CLAIMED for m in found))
@@ -218,7 +219,7 @@ async def test_a_person_answers_in_the_chat(tmp_path: Path) -> None:
 
 
 async def test_everything_pauses_and_goes_on(tmp_path: Path) -> None:
-    rules = [Rule(agent="lead", reply="done", seconds=0.3), Rule(agent="coder", reply="done")]
+    rules = [ScriptRule(agent="lead", reply="done", seconds=0.3), ScriptRule(agent="coder", reply="done")]
     async with guarded(tmp_path, *rules, pace=1.0) as desk:
         await desk.write("@lead first")
         await desk.until(lambda _: desk.paid.turns == 1)
@@ -268,7 +269,7 @@ async def test_a_turn_of_unknown_price_is_counted_in_tokens_at_the_price_that_st
     tmp_path: Path,
 ) -> None:
     budgets = {"unpriced_usd_per_mtok": 1000}
-    async with guarded(tmp_path, Rule(reply="x" * 396), price=None, budgets=budgets) as desk:
+    async with guarded(tmp_path, ScriptRule(reply="x" * 396), price=None, budgets=budgets) as desk:
         await desk.write("@lead " + "y" * 396, platform_id="1")
         await desk.quiet()
         [turn] = await desk.room.records("turn")
@@ -287,7 +288,7 @@ async def test_a_budget_of_the_day_stops_everybody_and_each_hears_of_it_once(
     field = {"agent": "agent_daily_usd", "team": "team_daily_usd", "office": "daily_usd"}[kind]
     budgets = {**RICH, field: 0.25, "reserve_usd": 0.1}
     clock = ManualClock()
-    async with guarded(tmp_path, Rule(reply="ok"), price=0.1, budgets=budgets, clock=clock) as desk:
+    async with guarded(tmp_path, ScriptRule(reply="ok"), price=0.1, budgets=budgets, clock=clock) as desk:
         for n in range(6):
             await desk.write(f"@dev {n}", sender="Ann", sender_id="ann")
             await desk.until(
@@ -317,7 +318,9 @@ async def test_a_budget_of_the_day_stops_everybody_and_each_hears_of_it_once(
 
 async def test_a_warning_comes_once_before_the_budget_ends(tmp_path: Path) -> None:
     budgets = {**RICH, "daily_usd": 1.0, "reserve_usd": 0.1}
-    async with guarded(tmp_path, Rule(reply="ok"), price=0.45, budgets=budgets, clock=ManualClock()) as desk:
+    async with guarded(
+        tmp_path, ScriptRule(reply="ok"), price=0.45, budgets=budgets, clock=ManualClock()
+    ) as desk:
         for n in range(2):
             await desk.write(f"@lead {n}")
             await desk.quiet()

@@ -10,11 +10,11 @@ import postroom
 from postroom import State
 from postroom.clock import ManualClock
 from postroom.kernel import commands as c
-from postroom.office import lanes
-from postroom.office.lanes import Lane
+from postroom.office.lanes import lane as lanes
+from postroom.office.lanes.lane import Lane
 from postroom.providers.protocol import Finished, TurnRequest
-from postroom.providers.script_rules import Rule
-from postroom.room import rooms
+from postroom.providers.script_rules import ScriptRule
+from postroom.runtime import room as rooms
 from tests.acceptance.office import AGENTS, Gate, Puppet, Staffed, opened, signed, staffed, text, until
 
 CODER: dict[str, Any] = {"agents": {"coder": {"provider": "puppet"}}, "teams": {}}
@@ -330,7 +330,7 @@ async def test_three_agents_finish_together_and_one_works_in_sequence(tmp_path: 
 async def test_a_teammate_who_takes_no_mail_does_not_cost_the_answer(tmp_path: Path) -> None:
     """What the turn has cost is spent: its answer goes out, and says whom it did not reach."""
     asking = "I asked around. [@coder: please fix it] [@reviewer: please read it] [#dev: it is under way]"
-    rules = [Rule(agent="lead", reply=asking), Rule(agent="reviewer", reply="Read.")]
+    rules = [ScriptRule(agent="lead", reply=asking), ScriptRule(agent="reviewer", reply="Read.")]
     async with staffed(tmp_path, *rules) as desk:
         for queue in ("inbox/coder", "room/dev"):
             await desk.room.set_queue_state(f"office/{queue}", "draining")
@@ -347,7 +347,7 @@ async def test_a_teammate_who_takes_no_mail_does_not_cost_the_answer(tmp_path: P
 
 async def test_what_goes_beyond_the_mentions_of_one_answer_is_told(tmp_path: Path) -> None:
     asking = "All hands. [@coder: one] [@reviewer: two] [#dev: three] [#dev: four]"
-    rules = [Rule(agent="lead", reply=asking), Rule(reply="ok")]
+    rules = [ScriptRule(agent="lead", reply=asking), ScriptRule(reply="ok")]
     async with staffed(tmp_path, *rules, guards={"mentions_per_answer": 1}) as desk:
         await desk.write("@lead go")
         mail = await desk.quiet()

@@ -7,12 +7,12 @@ import pytest
 
 from postroom import State
 from postroom.providers.protocol import ErrorKind, TurnRequest
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 from tests.acceptance.office import AGENTS, Gate, Puppet, signed, staffed, text, until
 
 
 async def test_a_person_gets_an_answer_signed_by_the_agent(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="coder", reply="It is done.")) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="coder", reply="It is done.")) as desk:
         await desk.write("@coder fix the bug")
         [reply] = await desk.replies(1)
         assert text(reply) == "It is done.\n\n- [coder]"
@@ -20,7 +20,7 @@ async def test_a_person_gets_an_answer_signed_by_the_agent(tmp_path: Path) -> No
 
 
 async def test_a_platform_message_is_taken_once(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="coder", reply="once")) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="coder", reply="once")) as desk:
         first = await desk.write("@coder fix it", platform_id="77")
         again = await desk.write("@coder fix it", platform_id="77")
         assert (first.repeated, again.repeated) == (False, True)
@@ -30,7 +30,7 @@ async def test_a_platform_message_is_taken_once(tmp_path: Path) -> None:
 
 
 async def test_three_tagged_agents_share_the_context_and_each_replies(tmp_path: Path) -> None:
-    rules = [Rule(agent=name, reply=f"{name} heard: $prompt") for name in ("lead", "coder", "reviewer")]
+    rules = [ScriptRule(agent=name, reply=f"{name} heard: $prompt") for name in ("lead", "coder", "reviewer")]
     async with staffed(tmp_path, *rules) as desk:
         await desk.write("The release is tomorrow. [@coder: fix the bug] [@reviewer: read it] [@lead: plan]")
         replies = signed(await desk.replies(3))
@@ -43,8 +43,8 @@ async def test_three_tagged_agents_share_the_context_and_each_replies(tmp_path: 
 
 async def test_a_lead_hands_off_and_the_mates_answer_reaches_the_person(tmp_path: Path) -> None:
     rules = [
-        Rule(agent="lead", reply="I ask the coder.", hand_off={"coder": "please fix $excerpt"}),
-        Rule(agent="coder", reply="Fixed."),
+        ScriptRule(agent="lead", reply="I ask the coder.", hand_off={"coder": "please fix $excerpt"}),
+        ScriptRule(agent="coder", reply="Fixed."),
     ]
     async with staffed(tmp_path, *rules) as desk:
         await desk.write("@dev the login")
@@ -59,8 +59,8 @@ async def test_a_lead_hands_off_and_the_mates_answer_reaches_the_person(tmp_path
 
 async def test_a_mate_can_answer_back_and_the_conversation_is_paused_at_the_hop_limit(tmp_path: Path) -> None:
     rules = [
-        Rule(agent="lead", reply="And now?", hand_off={"coder": "go on"}),
-        Rule(agent="coder", reply="Like this?", hand_off={"lead": "what next"}),
+        ScriptRule(agent="lead", reply="And now?", hand_off={"coder": "go on"}),
+        ScriptRule(agent="coder", reply="Like this?", hand_off={"lead": "what next"}),
     ]
     async with staffed(tmp_path, *rules, guards={"hops": 4}) as desk:
         await desk.write("@lead start")
@@ -75,8 +75,8 @@ async def test_a_mate_can_answer_back_and_the_conversation_is_paused_at_the_hop_
 
 async def test_a_post_to_a_room_reaches_every_mate_but_its_poster(tmp_path: Path) -> None:
     rules = [
-        Rule(agent="lead", reply="Hello all. [#dev: stand-up in five]"),
-        Rule(match="Chat room", reply="noted"),
+        ScriptRule(agent="lead", reply="Hello all. [#dev: stand-up in five]"),
+        ScriptRule(match="Chat room", reply="noted"),
     ]
     async with staffed(tmp_path, *rules) as desk:
         await desk.write("@lead tell them")
@@ -137,7 +137,7 @@ async def test_two_people_who_wrote_meanwhile_both_get_an_answer(tmp_path: Path)
 
 
 async def test_a_failure_is_retried_and_answered_once(tmp_path: Path) -> None:
-    rules = [Rule(agent="coder", match="", fail=ErrorKind.CRASHED, times=1, reply="at last")]
+    rules = [ScriptRule(agent="coder", match="", fail=ErrorKind.CRASHED, times=1, reply="at last")]
     async with staffed(tmp_path, *rules) as desk:
         await desk.write("@coder try")
         [reply] = await desk.replies(1)
@@ -147,7 +147,7 @@ async def test_a_failure_is_retried_and_answered_once(tmp_path: Path) -> None:
 
 
 async def test_bad_credentials_stop_at_once_with_a_plain_message(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="coder", fail=ErrorKind.AUTH)) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="coder", fail=ErrorKind.AUTH)) as desk:
         sent = await desk.write("@coder try")
         [told] = await desk.replies(1)
         assert told.message_type == "office.failure"
@@ -158,7 +158,7 @@ async def test_bad_credentials_stop_at_once_with_a_plain_message(tmp_path: Path)
 
 
 async def test_a_rate_limit_waits_without_using_up_an_attempt(tmp_path: Path) -> None:
-    rules = [Rule(agent="coder", fail=ErrorKind.RATE_LIMIT, times=1, retry_after=0.3, reply="now")]
+    rules = [ScriptRule(agent="coder", fail=ErrorKind.RATE_LIMIT, times=1, retry_after=0.3, reply="now")]
     async with staffed(tmp_path, *rules) as desk:
         await desk.write("@coder try")
         [reply] = await desk.replies(1)
@@ -168,7 +168,7 @@ async def test_a_rate_limit_waits_without_using_up_an_attempt(tmp_path: Path) ->
 
 
 async def test_every_turn_is_recorded_with_its_usage_and_cost(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="coder", reply="ok", chunks=2)) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="coder", reply="ok", chunks=2)) as desk:
         await desk.write("@coder hello")
         await desk.replies(1)
         [turn] = await desk.room.records("turn")
@@ -188,7 +188,7 @@ async def test_every_turn_is_recorded_with_its_usage_and_cost(tmp_path: Path) ->
 
 
 async def test_the_next_turn_goes_on_with_the_same_session_by_its_id(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="coder", reply="$session $turn")) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="coder", reply="$session $turn")) as desk:
         for _ in range(2):
             await desk.write("@coder hello")
             await desk.quiet()
@@ -197,7 +197,7 @@ async def test_the_next_turn_goes_on_with_the_same_session_by_its_id(tmp_path: P
 
 
 async def test_with_sessions_per_sender_two_people_never_share_one(tmp_path: Path) -> None:
-    rules = [Rule(agent="coder", reply="$session")]
+    rules = [ScriptRule(agent="coder", reply="$session")]
     async with staffed(tmp_path, *rules, sessions={"scope": "sender"}) as desk:
         await desk.write("@coder hello", sender="Ann", sender_id="ann")
         await desk.quiet()
@@ -209,7 +209,7 @@ async def test_with_sessions_per_sender_two_people_never_share_one(tmp_path: Pat
 
 async def test_a_lead_fans_out_and_the_mates_work_side_by_side(tmp_path: Path) -> None:
     rules = [
-        Rule(
+        ScriptRule(
             agent="lead",
             reply="The login is broken.",
             hand_off={"coder": "fix it", "reviewer": "find out since when"},
@@ -239,9 +239,9 @@ async def test_a_lead_fans_out_and_the_mates_work_side_by_side(tmp_path: Path) -
 
 async def test_an_answer_flows_back_to_the_mate_who_asked(tmp_path: Path) -> None:
     rules = [
-        Rule(agent="lead", match="from teammate @coder", reply="It is done: $excerpt"),
-        Rule(agent="lead", reply="I ask.", hand_off={"coder": "which file?"}),
-        Rule(agent="coder", reply="Found it.", hand_off={"lead": "login.py"}),
+        ScriptRule(agent="lead", match="from teammate @coder", reply="It is done: $excerpt"),
+        ScriptRule(agent="lead", reply="I ask.", hand_off={"coder": "which file?"}),
+        ScriptRule(agent="coder", reply="Found it.", hand_off={"lead": "login.py"}),
     ]
     async with staffed(tmp_path, *rules) as desk:
         await desk.write("@lead where is the bug?")
@@ -256,9 +256,9 @@ async def test_an_answer_flows_back_to_the_mate_who_asked(tmp_path: Path) -> Non
 
 async def test_mates_talk_to_each_other_without_their_lead(tmp_path: Path) -> None:
     rules = [
-        Rule(agent="coder", match="from teammate @reviewer", reply="Yes, it is tested."),
-        Rule(agent="coder", reply="Fixed.", hand_off={"reviewer": "please read login.py"}),
-        Rule(agent="reviewer", reply="One question.", hand_off={"coder": "is it tested?"}),
+        ScriptRule(agent="coder", match="from teammate @reviewer", reply="Yes, it is tested."),
+        ScriptRule(agent="coder", reply="Fixed.", hand_off={"reviewer": "please read login.py"}),
+        ScriptRule(agent="reviewer", reply="One question.", hand_off={"coder": "is it tested?"}),
     ]
     async with staffed(tmp_path, *rules) as desk:
         await desk.write("@coder fix it")
@@ -271,7 +271,7 @@ async def test_a_person_is_told_once_whoever_sets_the_number_of_attempts(
     tmp_path: Path, queue: int, office: int
 ) -> None:
     """The limit of the inbox may be changed while the office is at work."""
-    rules = [Rule(agent="coder", fail=ErrorKind.CRASHED)]
+    rules = [ScriptRule(agent="coder", fail=ErrorKind.CRASHED)]
     async with staffed(tmp_path, *rules, guards={"attempts": office}) as desk:
         await desk.room.update_queue("office/inbox/coder", max_retries=queue)
         await desk.write("@coder try")

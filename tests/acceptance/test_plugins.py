@@ -6,10 +6,10 @@ from typing import Any
 
 import postroom
 from postroom import Message, Room, State
+from postroom.app.office_reloader import OfficeReloader
 from postroom.clock import SystemClock
-from postroom.daemon.staff import HouseStaff
 from postroom.office.agents import Staff
-from postroom.office.intake import Incoming
+from postroom.office.intake.intake import Incoming
 from postroom.office.plugins import PluginState
 from postroom.settings import SettingsFile
 from tests.acceptance.office import text, until
@@ -68,7 +68,7 @@ async def test_texts_are_changed_on_the_way_in_and_out(tmp_path: Path) -> None:
     write(tmp_path, "polite.py", POLITE)
     file = settings(tmp_path, "polite")
     async with postroom.open(str(tmp_path / "room.db")) as room:
-        house = HouseStaff(room, file, tmp_path, SystemClock(), environment={})
+        house = OfficeReloader(room, file, tmp_path, SystemClock(), environment={})
         await house.open()
         await until(lambda: status(house.plugins, "polite").position is not None)
         incoming = mail("@coder the secret", platform_id="7", metadata={"thread": "t1"})
@@ -91,7 +91,7 @@ async def test_what_plugins_say_of_answers_goes_out_with_a_combined_one(tmp_path
     write(tmp_path, "polite.py", POLITE)
     file = settings(tmp_path, "polite", replies={"mode": "combined"})
     async with postroom.open(str(tmp_path / "room.db")) as room:
-        house = HouseStaff(room, file, tmp_path, SystemClock(), environment={})
+        house = OfficeReloader(room, file, tmp_path, SystemClock(), environment={})
         await house.open()
         incoming = mail("Both: [@coder: one] [@lead: two]", platform_id="7", metadata={"thread": "t1"})
         await house.office.take_in(incoming)
@@ -118,7 +118,7 @@ async def test_mail_moves_whatever_plugins_do(tmp_path: Path) -> None:
     names = ("hangs", "raises", "junk", "broken", "blocks")
     file = settings(tmp_path, *names, timeout_s=0.3)
     async with postroom.open(str(tmp_path / "room.db")) as room:
-        house = HouseStaff(room, file, tmp_path, SystemClock(), environment={})
+        house = OfficeReloader(room, file, tmp_path, SystemClock(), environment={})
         await house.open()
         for number in range(5):
             await house.office.take_in(mail(f"@coder {number}", sender_id=f"p{number}"))
@@ -140,12 +140,12 @@ async def test_mail_moves_whatever_plugins_do(tmp_path: Path) -> None:
 async def test_mail_of_an_agent_that_is_removed_ends_and_its_sender_is_told(tmp_path: Path) -> None:
     file = settings(tmp_path)
     async with postroom.open(str(tmp_path / "room.db")) as room:
-        idle = HouseStaff(room, file, tmp_path, SystemClock(), works=False, environment={})
+        idle = OfficeReloader(room, file, tmp_path, SystemClock(), works=False, environment={})
         await idle.open()
         waiting = (await idle.office.take_in(mail("@coder wait"))).receipts[0].id
         await idle.close(0)
         Staff(file, tmp_path).remove_agent("coder")
-        house = HouseStaff(room, file, tmp_path, SystemClock(), environment={})
+        house = OfficeReloader(room, file, tmp_path, SystemClock(), environment={})
         await house.open()
         [reply] = await replies(room, 1)
         assert (await room.get(waiting)).state is State.DEAD
@@ -156,7 +156,7 @@ async def test_mail_of_an_agent_that_is_removed_ends_and_its_sender_is_told(tmp_
 async def test_a_removal_is_taken_over_by_a_running_house(tmp_path: Path) -> None:
     file = settings(tmp_path)
     async with postroom.open(str(tmp_path / "room.db")) as room:
-        house = HouseStaff(room, file, tmp_path, SystemClock(), environment={})
+        house = OfficeReloader(room, file, tmp_path, SystemClock(), environment={})
         await house.open()
         await house.office.take_in(mail("@coder one"))
         await replies(room, 1)

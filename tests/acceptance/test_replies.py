@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from postroom.providers.protocol import Finished, TextChunk
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 from tests.acceptance.office import Puppet, content, staffed, text
 
 AGENTS = {"coder": {"provider": "puppet"}}
 
 
 async def test_a_file_of_the_workspace_goes_with_the_answer(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="coder", reply="Here. [send_file: report.txt]")) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="coder", reply="Here. [send_file: report.txt]")) as desk:
         (desk.workspace("coder") / "report.txt").write_text("forty-two")
         await desk.write("@coder the report")
         [reply] = await desk.replies(1)
@@ -26,7 +26,7 @@ async def test_a_file_of_the_workspace_goes_with_the_answer(tmp_path: Path) -> N
 
 
 async def test_what_is_sent_is_the_file_as_it_was_when_the_answer_was_given(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="coder", reply="[send_file: report.txt]")) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="coder", reply="[send_file: report.txt]")) as desk:
         report = desk.workspace("coder") / "report.txt"
         report.write_text("as checked")
         await desk.write("@coder the report")
@@ -42,7 +42,7 @@ async def test_what_is_sent_is_the_file_as_it_was_when_the_answer_was_given(tmp_
     "path", ["/etc/passwd", "../../secret.txt", "link.txt", "missing.txt", "../lead/notes.txt"]
 )
 async def test_a_file_that_may_not_leave_is_refused_in_words(tmp_path: Path, path: str) -> None:
-    async with staffed(tmp_path, Rule(agent="coder", reply=f"Look: [send_file: {path}]")) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="coder", reply=f"Look: [send_file: {path}]")) as desk:
         (tmp_path / "secret.txt").write_text("not for you")
         (desk.workspace("lead") / "notes.txt").write_text("not for you")
         (desk.workspace("coder") / "link.txt").symlink_to(tmp_path / "secret.txt")
@@ -54,7 +54,7 @@ async def test_a_file_that_may_not_leave_is_refused_in_words(tmp_path: Path, pat
 
 
 async def test_a_file_over_the_limit_is_refused_in_words(tmp_path: Path) -> None:
-    rules = [Rule(agent="coder", reply="[send_file: big.bin] [send_file: small.bin]")]
+    rules = [ScriptRule(agent="coder", reply="[send_file: big.bin] [send_file: small.bin]")]
     async with staffed(tmp_path, *rules, limits={"file_bytes": 10}) as desk:
         (desk.workspace("coder") / "big.bin").write_bytes(b"x" * 11)
         (desk.workspace("coder") / "small.bin").write_bytes(b"x" * 10)
@@ -99,7 +99,7 @@ async def test_a_huge_hand_off_is_cut_rather_than_lost(tmp_path: Path) -> None:
     puppet = Puppet(lambda request: "y" * 300_000 + " [@coder: fix it]")
     agents = {"lead": {"provider": "puppet"}, "coder": {"provider": "script"}}
     teams = {"dev": {"agents": ["lead", "coder"], "leader_agent": "lead"}}
-    rules = [Rule(agent="coder", reply="fixed")]
+    rules = [ScriptRule(agent="coder", reply="fixed")]
     async with staffed(tmp_path, *rules, puppets={"puppet": puppet}, agents=agents, teams=teams) as desk:
         await desk.write("@dev go")
         assert [reply.agent for reply in await desk.replies(2)] == ["lead", "coder"]
@@ -136,7 +136,7 @@ async def test_in_verbose_mode_what_is_said_on_the_way_is_sent_too(tmp_path: Pat
 
 
 async def test_the_message_keeps_its_answer(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="coder", reply="It is done.")) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="coder", reply="It is done.")) as desk:
         sent = await desk.write("@coder fix it")
         await desk.replies(1)
         message = await desk.room.get(sent.receipts[0].id)
@@ -152,8 +152,8 @@ async def test_a_file_that_grows_while_it_is_copied_does_not_cost_the_answer(
             file.write(b"x" * 2000)
         shutil.copyfileobj(source, target)
 
-    monkeypatch.setattr("postroom.office.replies.shutil", SimpleNamespace(copyfileobj=growing))
-    rules = [Rule(agent="coder", reply="Here. [send_file: run.log]")]
+    monkeypatch.setattr("postroom.office.turns.replies.shutil", SimpleNamespace(copyfileobj=growing))
+    rules = [ScriptRule(agent="coder", reply="Here. [send_file: run.log]")]
     async with staffed(tmp_path, *rules, limits={"file_bytes": 1000}) as desk:
         (desk.workspace("coder") / "run.log").write_bytes(b"x" * 500)
         await desk.write("@coder the log")

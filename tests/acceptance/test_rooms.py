@@ -4,10 +4,10 @@ from pathlib import Path
 
 import postroom
 from postroom import State
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 from tests.acceptance.office import AGENTS, Puppet, opened, staffed, text
 
-POSTING = Rule(agent="lead", match="tell them (?P<what>.*)", reply="[#dev: $what]")
+POSTING = ScriptRule(agent="lead", match="tell them (?P<what>.*)", reply="[#dev: $what]")
 
 
 def teams(*members: str) -> dict[str, object]:
@@ -85,7 +85,7 @@ async def test_a_post_rides_along_with_a_persons_message(tmp_path: Path) -> None
                 from_agent="lead",
             )
             await desk.write("@coder what now?")
-        rules = [Rule(agent="coder", reply="heard: $prompt")]
+        rules = [ScriptRule(agent="coder", reply="heard: $prompt")]
         async with opened(room, tmp_path, *rules) as desk:
             [reply] = await desk.replies(1)
             assert text(reply).startswith(
@@ -97,7 +97,7 @@ async def test_a_post_rides_along_with_a_persons_message(tmp_path: Path) -> None
 
 
 async def test_what_an_agent_says_to_a_post_is_kept_with_it(tmp_path: Path) -> None:
-    rules = [POSTING, Rule(match="Chat room", reply="noted by $agent")]
+    rules = [POSTING, ScriptRule(match="Chat room", reply="noted by $agent")]
     async with staffed(tmp_path, *rules) as desk:
         await desk.write("@lead tell them all is well")
         heard = {m.subscription: m for m in await desk.quiet() if m.subscription is not None}

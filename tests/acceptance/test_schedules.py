@@ -5,7 +5,7 @@ from pathlib import Path
 
 import postroom
 from postroom.office.heartbeats import HEARTBEAT
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 from tests.acceptance.office import opened, staffed, text, until
 
 
@@ -14,7 +14,7 @@ def soon(seconds: float = 2.0) -> int:
 
 
 async def test_a_scheduled_message_is_answered_to_the_person_it_names(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="lead", reply="Planned.")) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="lead", reply="Planned.")) as desk:
         await desk.office.schedules.add(
             "dev", "Plan the week.", at=soon(), label="plan", channel="telegram", sender="Ann", sender_id="42"
         )
@@ -24,12 +24,12 @@ async def test_a_scheduled_message_is_answered_to_the_person_it_names(tmp_path: 
 
 
 async def test_what_was_scheduled_outlives_the_office(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(reply="ok"), start=False) as desk:
+    async with staffed(tmp_path, ScriptRule(reply="ok"), start=False) as desk:
         await desk.office.schedules.add("coder", "once", at=soon())
         await desk.office.schedules.add("coder", "often", cron="* * * * * *", missed="once")
     async with (
         postroom.open(str(tmp_path / "room.db")) as room,
-        opened(room, tmp_path, Rule(reply="ok")) as desk,
+        opened(room, tmp_path, ScriptRule(reply="ok")) as desk,
     ):
 
         async def sent() -> list[str]:
@@ -47,7 +47,7 @@ async def test_what_was_scheduled_outlives_the_office(tmp_path: Path) -> None:
 
 
 async def test_every_agent_has_a_heartbeat_that_counts_from_the_start(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(reply="ok")) as desk:
+    async with staffed(tmp_path, ScriptRule(reply="ok")) as desk:
         async for event in desk.room.events(follow=True):
             if event.type == f"document.{HEARTBEAT}" and len(await desk.room.documents(HEARTBEAT)) == 3:
                 break

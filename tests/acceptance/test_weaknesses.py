@@ -15,7 +15,7 @@ import pytest
 from postroom import State
 from postroom.providers.protocol import Cause, ErrorKind, Failed, TurnRequest
 from postroom.providers.registry import ProviderSettings
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 from tests.acceptance.crashes.campaign import orphans, programs
 from tests.acceptance.office import AGENTS, Cast, Puppet, content, signed, staffed, text, until
 
@@ -72,7 +72,7 @@ KEPT = {
     ),
     "W25 there are tests": (HERE, "test_every_promise_of_the_table_has_its_test"),
     "W28 a removed agent leaves a backup": (
-        "office/agents/test_departures.py",
+        "office/agents/test_backups.py",
         "test_a_removed_agent_comes_back_as_it_was",
     ),
     "W29 prompts are no arguments": (
@@ -171,7 +171,7 @@ async def test_what_people_write_stays_out_of_the_logs(
 
 
 async def test_replies_that_nobody_fetches_have_an_end(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(agent="coder", reply="ok")) as desk:
+    async with staffed(tmp_path, ScriptRule(agent="coder", reply="ok")) as desk:
         await desk.write("@coder hello", channel="cli")
         [reply] = await desk.replies(1, channel="cli")
         assert reply.expires_at is not None
@@ -181,7 +181,7 @@ async def test_replies_that_nobody_fetches_have_an_end(tmp_path: Path) -> None:
 
 
 async def test_a_turn_that_hangs_is_ended_and_its_agent_goes_on(tmp_path: Path) -> None:
-    rules = [Rule(agent="coder", match="hang", hang=True), Rule(agent="coder", reply="Here.")]
+    rules = [ScriptRule(agent="coder", match="hang", hang=True), ScriptRule(agent="coder", reply="Here.")]
     guards = {"idle_timeout_s": 1.0, "attempts": 1}
     async with staffed(tmp_path, *rules, guards=guards) as desk:
         await desk.write("@coder hang")
@@ -208,7 +208,7 @@ TWO_TEAMS = {
 
 
 async def test_a_leader_of_two_teams_works_for_the_one_addressed(tmp_path: Path) -> None:
-    rules = [Rule(agent="lead", reply="heard: $prompt", hand_off={"reviewer": "go"})]
+    rules = [ScriptRule(agent="lead", reply="heard: $prompt", hand_off={"reviewer": "go"})]
     async with staffed(tmp_path, *rules, teams=TWO_TEAMS) as desk:
         await desk.write("@ops restart the server")
         replies = signed(await desk.replies(2))
@@ -220,9 +220,9 @@ async def test_a_leader_of_two_teams_works_for_the_one_addressed(tmp_path: Path)
 
 async def test_an_agent_of_two_teams_reaches_the_members_of_both(tmp_path: Path) -> None:
     rules = [
-        Rule(agent="lead", reply="I ask both.", hand_off={"coder": "a", "reviewer": "b"}),
-        Rule(agent="coder", reply="coder", hand_off={"reviewer": "psst"}),
-        Rule(agent="reviewer", reply="reviewer"),
+        ScriptRule(agent="lead", reply="I ask both.", hand_off={"coder": "a", "reviewer": "b"}),
+        ScriptRule(agent="coder", reply="coder", hand_off={"reviewer": "psst"}),
+        ScriptRule(agent="reviewer", reply="reviewer"),
     ]
     async with staffed(tmp_path, *rules, teams=TWO_TEAMS) as desk:
         await desk.write("@dev go")

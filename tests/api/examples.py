@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 
 from postroom.api.examples import FILE
-from postroom.office import places
+from postroom.office import queues
 from postroom.office.pairing import Pairings
 from tests.api.house import House, opened
 from tests.office.imports import installations
@@ -396,7 +396,7 @@ async def _ask(house: House, each: Line, known: dict[str, str], folder: Path) ->
 
 async def _prepared(house: House, folder: Path) -> dict[str, str]:
     """What no request makes: dead letters, mail in somebody's hands, strangers, another program's office."""
-    inbox = places.inbox("coder")
+    inbox = queues.inbox("coder")
     for number in range(3):
         mail = {"message": f"@coder look at part {number}", "sender": "Ann", "channel": "web"}
         await house.http.post("/api/message", json=mail)

@@ -11,12 +11,12 @@ from typing import Any
 import httpx2
 
 import postroom
-from postroom.api.app import Api
-from postroom.api.front import Front
+from postroom.api.app import OfficeApi
+from postroom.api.dependencies import Dependencies
+from postroom.app.http_server import listen, serving, url_of
+from postroom.app.office_reloader import OfficeReloader
+from postroom.app.server_process import application
 from postroom.clock import Clock, SystemClock
-from postroom.daemon.house import application
-from postroom.daemon.server import listen, serving, url_of
-from postroom.daemon.staff import HouseStaff
 from postroom.office.events import translator
 from postroom.settings import SettingsFile
 
@@ -36,7 +36,7 @@ def document(folder: Path, **changes: Any) -> dict[str, Any]:
 
 @dataclass
 class House:
-    front: Front
+    front: Dependencies
     url: str
     http: httpx2.AsyncClient
     """Speaks for the owner."""
@@ -59,7 +59,7 @@ class House:
 
 
 @asynccontextmanager
-async def served(app: Api) -> AsyncIterator[str]:
+async def served(app: OfficeApi) -> AsyncIterator[str]:
     listener = listen("127.0.0.1", 0)
     async with serving(app, listener):
         yield url_of("127.0.0.1", listener)
@@ -82,9 +82,9 @@ async def opened(
     (home / "script.json").write_text(json.dumps(script or {"pace": 0.01}))
     clock = clock or SystemClock()
     async with postroom.open(str(home / "postroom.db"), durability="relaxed") as room:
-        staff = HouseStaff(room, settings, home, clock, works=works, environment={})
+        staff = OfficeReloader(room, settings, home, clock, works=works, environment={})
         await staff.open()
-        front = Front(
+        front = Dependencies(
             room=room,
             staff=staff,
             settings=settings,

@@ -24,7 +24,7 @@ async def follow(http: httpx2.AsyncClient, path: str, begun: asyncio.Event) -> h
 async def waiters(house: House, count: int) -> None:
     """Until so many wait for parts of streams."""
     async with asyncio.timeout(60):
-        while len(house.room._core.hub._commits) < count:  # noqa: ASYNC110 - it has no event to wait for
+        while len(house.room._core.wakeups._commits) < count:  # noqa: ASYNC110 - it has no event to wait for
             await asyncio.sleep(0.01)
 
 
@@ -37,7 +37,7 @@ async def test_who_waits_for_a_message_gets_an_empty_list(
             path = f"{house.url}{PLACE}/queues/jobs/claim"
             waiting = asyncio.create_task(http.post(path, json={"wait_s": 60}))
             async with asyncio.timeout(60):
-                while not house.room._core.hub._lines:  # noqa: ASYNC110 - it has no event to wait for
+                while not house.room._core.wakeups._lines:  # noqa: ASYNC110 - it has no event to wait for
                     await asyncio.sleep(0.01)
         answer = await waiting
     assert (answer.status_code, answer.json()["data"]) == (200, [])
@@ -72,7 +72,7 @@ async def test_no_connection_outlives_the_server(tmp_path: Path, monkeypatch: py
         server.server_state.connections.update(there)
 
     monkeypatch.setattr(uvicorn.Server, "shutdown", overlooking)
-    monkeypatch.setattr("postroom.daemon.server.KEEP_ALIVE_S", 3600)
+    monkeypatch.setattr("postroom.app.http_server.KEEP_ALIVE_S", 3600)
     async with opened(tmp_path, works=False) as house:
         place = urlsplit(house.url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)

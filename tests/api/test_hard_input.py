@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.api.house import TOKEN, House
-from tests.api.test_tools import HEADERS
+from tests.api.mcp.test_tools import HEADERS
 
 JSON = {"content-type": "application/json"}
 HALF = "\\ud800"

@@ -12,14 +12,14 @@ import pytest
 
 import postroom
 from postroom import Room
-from postroom.api.stream.frames import LAST_PART, Place, Wanted, place
-from postroom.api.stream.tail import Tail
+from postroom.api.stream.frames import LAST_PART, EventFilter, StreamPosition, place
+from postroom.api.stream.tail import EventTail
 from postroom.errors import InvalidField
 from postroom.kernel.ledger import Event
 from tests.api.house import TOKEN, House, opened
 from tests.api.stream_client import listening
 
-EVERYTHING = Wanted()
+EVERYTHING = EventFilter()
 
 
 async def translate(event: Event) -> Sequence[tuple[str, Mapping[str, Any]]]:
@@ -41,7 +41,9 @@ async def notes(room: Room, first: int, last: int) -> None:
         await room.record("note", str(number), {})
 
 
-async def heard(tail: Tail, start: Place, count: int, wanted: Wanted = EVERYTHING) -> list[str]:
+async def heard(
+    tail: EventTail, start: StreamPosition, count: int, wanted: EventFilter = EVERYTHING
+) -> list[str]:
     """The names and ids of the first so many frames."""
     found: list[str] = []
     async with asyncio.timeout(120), aclosing(tail.listen(start, wanted)) as wires:
@@ -56,7 +58,7 @@ async def heard(tail: Tail, start: Place, count: int, wanted: Wanted = EVERYTHIN
 
 
 async def test_whoever_comes_back_goes_on_exactly_where_it_left(room: Room) -> None:
-    tail = Tail(room, translate, kept=10)
+    tail = EventTail(room, translate, kept=10)
     await tail.open()
     start = tail.end
     await notes(room, 0, 100)
@@ -70,10 +72,10 @@ async def test_whoever_comes_back_goes_on_exactly_where_it_left(room: Room) -> N
 
 
 async def test_a_listener_that_is_slow_falls_behind_and_catches_up_without_a_gap(room: Room) -> None:
-    tail = Tail(room, translate, kept=20)
+    tail = EventTail(room, translate, kept=20)
     await tail.open()
     found: list[str] = []
-    async with asyncio.timeout(120), aclosing(tail.listen(tail.end, Wanted())) as wires:
+    async with asyncio.timeout(120), aclosing(tail.listen(tail.end, EventFilter())) as wires:
         await notes(room, 0, 5)
         found += (await anext(wires)).decode().split("\n\n")
         await notes(room, 5, 400)
@@ -87,15 +89,15 @@ async def test_a_listener_that_is_slow_falls_behind_and_catches_up_without_a_gap
 
 async def test_a_tail_begun_later_tells_what_was_before_it(room: Room) -> None:
     await notes(room, 0, 30)
-    tail = Tail(room, translate)
+    tail = EventTail(room, translate)
     await tail.open()
-    assert len(await heard(tail, Place(0), 60)) == 60
+    assert len(await heard(tail, StreamPosition(0), 60)) == 60
     await tail.close()
 
 
 async def test_whoever_catches_up_while_more_happens_misses_nothing(room: Room) -> None:
     await notes(room, 0, 50)
-    tail = Tail(room, translate)
+    tail = EventTail(room, translate)
     await tail.open()
     writing: list[asyncio.Task[None]] = []
 
@@ -109,20 +111,20 @@ async def test_whoever_catches_up_while_more_happens_misses_nothing(room: Room) 
         return await translate(event)
 
     tail._translate = busy
-    found = await heard(tail, Place(0), 300)
+    found = await heard(tail, StreamPosition(0), 300)
     numbers = [int(line.split('"n":')[1].split(",")[0]) for line in found if line.startswith("new")]
     assert sorted(numbers) == list(range(150))
     await tail.close()
 
 
 async def test_only_what_is_wanted_is_told(room: Room) -> None:
-    tail = Tail(room, translate)
+    tail = EventTail(room, translate)
     await tail.open()
     start = tail.end
     await notes(room, 0, 10)
-    only = await heard(tail, start, 5, Wanted(types=frozenset({"new"}), agents=frozenset({"a1"})))
+    only = await heard(tail, start, 5, EventFilter(types=frozenset({"new"}), agents=frozenset({"a1"})))
     assert ['"n":1,' in only[0], len(only)] == [True, 5]
-    assert len(await heard(tail, start, 10, Wanted(teams=frozenset({"t"})))) == 10
+    assert len(await heard(tail, start, 10, EventFilter(teams=frozenset({"t"})))) == 10
     await tail.close()
 
 
@@ -132,7 +134,7 @@ async def test_one_event_that_cannot_be_told_silences_nobody(room: Room) -> None
             raise KeyError("odd")
         return await translate(event)
 
-    tail = Tail(room, moody)
+    tail = EventTail(room, moody)
     await tail.open()
     start = tail.end
     await notes(room, 0, 6)
@@ -143,19 +145,19 @@ async def test_one_event_that_cannot_be_told_silences_nobody(room: Room) -> None
 
 
 async def test_silence_is_broken_by_comments(room: Room) -> None:
-    tail = Tail(room, translate, keep_alive_s=0.05)
+    tail = EventTail(room, translate, keep_alive_s=0.05)
     await tail.open()
-    async with asyncio.timeout(60), aclosing(tail.listen(tail.end, Wanted())) as wires:
+    async with asyncio.timeout(60), aclosing(tail.listen(tail.end, EventFilter())) as wires:
         assert (await anext(wires)).startswith(b":")
     await tail.close()
 
 
 async def test_closing_ends_every_listener(room: Room) -> None:
-    tail = Tail(room, translate)
+    tail = EventTail(room, translate)
     await tail.open()
 
     async def all_of_it() -> list[bytes]:
-        return [wire async for wire in tail.listen(tail.end, Wanted())]
+        return [wire async for wire in tail.listen(tail.end, EventFilter())]
 
     tasks = [asyncio.create_task(all_of_it()) for _ in range(3)]
     await asyncio.sleep(0)
@@ -172,7 +174,7 @@ def test_an_id_that_is_none_is_refused(text: str) -> None:
 
 
 def test_ids_lead_back_to_their_place() -> None:
-    for at in (Place(5, 0), Place(7, 3), Place(9, LAST_PART)):
+    for at in (StreamPosition(5, 0), StreamPosition(7, 3), StreamPosition(9, LAST_PART)):
         assert place(str(at), "id") == at
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from postroom.client import AsyncClient, Client, ServiceError
 from postroom.errors import InvalidField
-from tests.api.v1.service import OWNER, Service, serving
+from tests.api.queue.service import OWNER, Service, serving
 
 SPEC = {"sections": [{"type": "decision", "field": "decision", "options": ["yes", "no"]}]}
 

@@ -6,13 +6,13 @@ import pytest
 
 from postroom.errors import PostroomError
 from postroom.kernel import commands as c
-from postroom.kernel import service
-from postroom.kernel.desk import Desk
+from postroom.kernel import service_commands
 from postroom.kernel.engine import Engine
-from postroom.room import rooms, sync
+from postroom.kernel.transitions.context import TransitionContext
+from postroom.runtime import room, sync_room
 
 _apply_one = Engine._apply_one
-IN_SAVEPOINTS = (c.Unit, service.AnswerReview)
+IN_SAVEPOINTS = (c.Unit, service_commands.AnswerReview)
 
 
 def _written(tx: Any) -> tuple[Any, ...]:
@@ -22,7 +22,7 @@ def _written(tx: Any) -> tuple[Any, ...]:
     return len(tx._events), dict(tx._deltas), tx._message_seq, tx._db.total_changes()
 
 
-def _apply_one_without_trace(engine: Engine, desk: Desk, command: c.Command) -> Any:
+def _apply_one_without_trace(engine: Engine, desk: TransitionContext, command: c.Command) -> Any:
     before, triggered = _written(desk.tx), list(desk.triggered)
     try:
         return _apply_one(engine, desk, command)
@@ -44,5 +44,5 @@ def _refused_commands_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def only_wakeups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits is woken, or waits for an hour: nobody looks again by himself."""
-    for module in (rooms, sync):
+    for module in (room, sync_room):
         monkeypatch.setattr(module, "POLL_S", 3600.0)

@@ -10,7 +10,7 @@ from tests.conformance.promises import all_events
 from postroom import Message, PostroomError, Room, State, SyncRoom
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import Counts
-from postroom.kernel.store import Reader
+from postroom.kernel.ports import Reader
 
 T = TypeVar("T")
 

@@ -4,12 +4,12 @@ from collections import Counter
 from itertools import pairwise
 
 from postroom import Room, State, SyncRoom
-from postroom.kernel.accounts import fold_accounts
+from postroom.kernel.budgets.model import fold_accounts
 from postroom.kernel.ledger import Event, fold, verify
 from postroom.kernel.model import DEAD_LETTER, ConsumerMode, Counts
+from postroom.kernel.ports import MessageFilter, Reader
 from postroom.kernel.rows import Stored
 from postroom.kernel.states import OPEN, TERMINAL
-from postroom.kernel.store import MessageFilter, Reader
 
 
 def check_promises(room: Room | SyncRoom) -> None:

@@ -9,7 +9,7 @@ from postroom import Room
 from postroom.errors import BodyTooLarge, IdempotencyConflict, InvalidField, PostroomError, SchemaViolation
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
-from postroom.room import wire
+from postroom.runtime import wire
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from postroom.errors import (
     ScopeClosed,
     SlugTaken,
 )
-from postroom.kernel.housekeeping import roster
+from postroom.kernel.housekeeping import housekeepers
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ async def test_row_22_reclaim_after_crash(jobs: Room, clock: ManualClock) -> Non
     receipt = await jobs.publish("jobs", 1)
     crashed = await one(jobs, "jobs")
     clock.advance(30)
-    await jobs.housekeep(roster.VISIBILITY)
+    await jobs.housekeep(housekeepers.VISIBILITY)
     assert await state_of(jobs, receipt.id) is State.PENDING
     async with refused(jobs, ClaimLost):
         await jobs.complete(crashed)
@@ -262,7 +262,7 @@ async def test_row_24_ttl_and_deadline_expiry(jobs: Room, clock: ManualClock) ->
     by_ttl = await jobs.publish("jobs", 1, ttl=10)
     by_deadline = await jobs.publish("jobs", 1, deadline=clock.now() + 10 * SECOND)
     clock.advance(10)
-    assert await jobs.housekeep(roster.EXPIRY) == 2
+    assert await jobs.housekeep(housekeepers.EXPIRY) == 2
     for receipt in (by_ttl, by_deadline):
         assert await state_of(jobs, receipt.id) is State.EXPIRED
 
@@ -327,7 +327,7 @@ async def test_row_48_messages_by_correlation_id(room: Room, clock: ManualClock)
     first = await room.publish("a", 1, correlation_id="talk")
     await room.complete(await one(room, "a"))
     clock.advance(3601)
-    await room.housekeep(roster.ARCHIVER)
+    await room.housekeep(housekeepers.ARCHIVER)
     second = await room.publish("b", 2, correlation_id="talk")
     await room.publish("b", 3, correlation_id="other")
     page = await room.messages(scope="default", correlation_id="talk")
@@ -335,7 +335,7 @@ async def test_row_48_messages_by_correlation_id(room: Room, clock: ManualClock)
 
 
 async def test_row_50_visibility_enforcer_every_second(jobs: Room, clock: ManualClock) -> None:
-    assert _keeper(roster.VISIBILITY).every_s == 1
+    assert _keeper(housekeepers.VISIBILITY).every_s == 1
     await jobs.publish("jobs", 1)
     await one(jobs, "jobs")
     clock.advance(30)
@@ -344,7 +344,7 @@ async def test_row_50_visibility_enforcer_every_second(jobs: Room, clock: Manual
 
 
 async def test_row_51_expiry_enforcer_every_minute(jobs: Room, clock: ManualClock) -> None:
-    assert _keeper(roster.EXPIRY).every_s == 60
+    assert _keeper(housekeepers.EXPIRY).every_s == 60
     await jobs.publish("jobs", 1, ttl=1)
     clock.advance(1)
     assert await jobs.housekeep("expiry_enforcer") == 1
@@ -352,7 +352,7 @@ async def test_row_51_expiry_enforcer_every_minute(jobs: Room, clock: ManualCloc
 
 
 async def test_row_52_archiver_every_five_minutes_after_an_hour(jobs: Room, clock: ManualClock) -> None:
-    assert _keeper(roster.ARCHIVER).every_s == 300
+    assert _keeper(housekeepers.ARCHIVER).every_s == 300
     receipt = await jobs.publish("jobs", 1)
     await jobs.complete(await one(jobs, "jobs"))
     clock.advance(3599)
@@ -363,14 +363,14 @@ async def test_row_52_archiver_every_five_minutes_after_an_hour(jobs: Room, cloc
 
 
 async def test_row_53_dead_letter_monitor_every_minute(jobs: Room) -> None:
-    assert _keeper(roster.MONITOR).every_s == 60
+    assert _keeper(housekeepers.MONITOR).every_s == 60
     await dead_letter(jobs, "jobs")
     assert await jobs.housekeep("dead_letter_monitor") == 1
     assert events(jobs)[-1].type == "dead_letters.grew"
 
 
 async def test_row_54_priority_aging_every_five_minutes(room: Room, clock: ManualClock) -> None:
-    assert _keeper(roster.AGING).every_s == 300
+    assert _keeper(housekeepers.AGING).every_s == 300
     await room.create_queue("jobs", ordering="priority")
     receipt = await room.publish("jobs", 1)
     clock.advance(601)
@@ -379,17 +379,17 @@ async def test_row_54_priority_aging_every_five_minutes(room: Room, clock: Manua
 
 
 async def test_row_55_system_agents_are_listed(room: Room) -> None:
-    await room.housekeep(roster.EXPIRY)
+    await room.housekeep(housekeepers.EXPIRY)
     listed = {status.name: status for status in await room.housekeepers()}
     assert len(listed) == 6
     assert all(status.work and status.every_s for status in listed.values())
-    ran = listed[roster.EXPIRY]
+    ran = listed[housekeepers.EXPIRY]
     assert (ran.last_status, ran.runs, ran.items_processed) == ("ok", 1, 0)
     assert ran.last_run_at is not None
 
 
-def _keeper(name: str) -> roster.Housekeeper:
-    return next(keeper for keeper in roster.ROSTER if keeper.name == name)
+def _keeper(name: str) -> housekeepers.Housekeeper:
+    return next(keeper for keeper in housekeepers.ROSTER if keeper.name == name)
 
 
 def test_every_publisher_field_of_the_reference_can_be_said() -> None:

@@ -11,7 +11,7 @@ from tests.conftest import OpenRoom
 from postroom import Limits, PostroomError, Room, State
 from postroom.clock import ManualClock
 from postroom.errors import BodyTooLarge, ClaimLost, InvalidField
-from postroom.kernel.housekeeping import roster
+from postroom.kernel.housekeeping import housekeepers
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ async def test_a_completed_message_that_was_archived_stays_completed(jobs: Room,
     message = await one(jobs, "jobs")
     await jobs.complete(message, "done")
     clock.advance(3601)
-    assert await jobs.housekeep(roster.ARCHIVER) == 1
+    assert await jobs.housekeep(housekeepers.ARCHIVER) == 1
     archived = await jobs.get(message.id)
     assert (archived.state, archived.result, archived.archived) == (State.COMPLETED, "done", True)
     async with refused(jobs, ClaimLost, "archived"):

@@ -9,7 +9,7 @@ from tests.conformance.test_rules import add_rule
 from postroom import Room, State
 from postroom.clock import ManualClock
 from postroom.kernel import commands as c
-from postroom.kernel.verbs.sweep import AT_CLAIM
+from postroom.kernel.transitions.due import AT_CLAIM
 
 SPEC: dict[str, Any] = {
     "sections": [

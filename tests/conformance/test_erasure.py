@@ -9,9 +9,10 @@ from tests.conformance.helpers import events, one, read
 
 from postroom import Room, State
 from postroom.clock import ManualClock
-from postroom.erasures import Eraser, Job
-from postroom.kernel import erasure, service
-from postroom.kernel.erasure import Subject
+from postroom.kernel import service_commands
+from postroom.kernel.erasure import subject as erasure
+from postroom.kernel.erasure.subject import Subject
+from postroom.services.erasure import Eraser, ErasureJob
 
 WHO = {"actor": "officer", "tenant": "default"}
 REVIEW: dict[str, Any] = {
@@ -40,17 +41,17 @@ class Lake:
         return len(message_ids)
 
 
-async def _job(room: Room, field: str, value: Any, *, mode: str = "erase") -> Job:
+async def _job(room: Room, field: str, value: Any, *, mode: str = "erase") -> ErasureJob:
     scope = await room.scope("default")
     subject = Subject(field=field, value=value)
-    return Job(id="job-1", scope=scope.slug, scope_id=scope.id, subject=subject, mode=mode)
+    return ErasureJob(id="job-1", scope=scope.slug, scope_id=scope.id, subject=subject, mode=mode)
 
 
-async def _kept(room: Room) -> Job:
+async def _kept(room: Room) -> ErasureJob:
     scope = await room.scope("default")
     found = await room.document(erasure.KIND, f"{scope.id}/job-1")
     assert found is not None
-    return msgspec.convert(found.data, Job)
+    return msgspec.convert(found.data, ErasureJob)
 
 
 def _proof_of(ids: list[str]) -> str:
@@ -127,5 +128,5 @@ async def test_a_redacted_review_can_still_be_answered(room: Room, clock: Manual
     shown = await room.get(asked.id)
     assert shown.hitl_spec is not None
     assert shown.hitl_spec["sections"][0]["content"] == "[erased] wants 5 Euro."
-    await room.run(service.AnswerReview(message_id=asked.id, answer={"decision": "approve"}))
+    await room.run(service_commands.AnswerReview(message_id=asked.id, answer={"decision": "approve"}))
     assert (await room.get(asked.id)).state is State.COMPLETED

@@ -74,6 +74,6 @@ async def test_a_room_with_housekeeping_leads_and_keeps_house(open_room: OpenRoo
 async def test_a_room_that_does_not_lead_keeps_no_house(open_room: OpenRoom) -> None:
     async with open_room(clock=None, actor="other") as room:
         await _lead(room, "elsewhere")
-        assert not room._core.rounds._lead()
-        room._core.rounds.round()
+        assert not room._core.housekeeping._lead()
+        room._core.housekeeping.round()
         assert {status.runs for status in await room.housekeepers()} == {0}

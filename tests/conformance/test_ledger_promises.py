@@ -11,8 +11,8 @@ from postroom import Room
 from postroom.clock import ManualClock
 from postroom.errors import LedgerBroken, PostroomError
 from postroom.kernel.ledger import Event, Head, fold, verify
+from postroom.kernel.ports import Reader
 from postroom.kernel.states import Change
-from postroom.kernel.store import Reader
 
 
 class Diary:

@@ -18,12 +18,12 @@ from postroom import NewMessage, PostroomError, Room
 from postroom.clock import ManualClock
 from postroom.ids import SeededIds
 from postroom.kernel import commands as c
-from postroom.kernel import service
-from postroom.kernel.housekeeping.roster import ROSTER, Retention
-from postroom.kernel.model import PlaceState
-from postroom.kernel.rules import drafting, rule
-from postroom.kernel.store import MessageFilter
-from postroom.kernel.verbs.claims import Taken
+from postroom.kernel import service_commands
+from postroom.kernel.housekeeping.housekeepers import ROSTER, Retention
+from postroom.kernel.model import LifecycleState
+from postroom.kernel.ports import MessageFilter
+from postroom.kernel.rules import parsing, rule
+from postroom.kernel.transitions.claim import ClaimedBatch
 
 STEPS = 40
 PAUSES = (0, 0, 0, 1, 4, 11, 40, 4000)
@@ -63,7 +63,7 @@ class Crowd:
         for answer in answers:
             if isinstance(answer, BaseException) and not isinstance(answer, PostroomError):
                 raise answer
-            if isinstance(answer, Taken):
+            if isinstance(answer, ClaimedBatch):
                 self._held += [(each.row.id, each.row.token or "") for each in answer.messages]
                 answer = [(each.row.id, each.row.attempts) for each in answer.messages]
             told.append(f"{type(answer).__name__} {answer}")
@@ -142,7 +142,7 @@ class Crowd:
         )
 
     def answer(self) -> c.Command:
-        return service.AnswerReview(
+        return service_commands.AnswerReview(
             message_id=self._message_id(), answer={"decision": self._die.choice(["a", "b"])}
         )
 
@@ -152,7 +152,9 @@ class Crowd:
         return self._die.choice(
             (
                 c.CancelConversation(correlation_id="talk"),
-                service.Erase(job_id="job", scope="default", subject=subject, mode=mode, execute=True),
+                service_commands.Erase(
+                    job_id="job", scope="default", subject=subject, mode=mode, execute=True
+                ),
                 c.Freeze(account="a", reason="stop"),
                 c.Thaw(account="a"),
             )
@@ -160,7 +162,12 @@ class Crowd:
 
     def place(self) -> c.Command:
         changes = ({"ordering": "priority"}, {"ordering": "fifo"}, {"max_depth": 3}, {"concurrency": 1})
-        states = (PlaceState.PAUSED, PlaceState.ACTIVE, PlaceState.ACTIVE, PlaceState.DRAINING)
+        states = (
+            LifecycleState.PAUSED,
+            LifecycleState.ACTIVE,
+            LifecycleState.ACTIVE,
+            LifecycleState.DRAINING,
+        )
         return self._die.choice(
             (
                 c.UpdateQueue(queue=self._queue(), settings=self._die.choice(changes)),
@@ -200,8 +207,10 @@ class Crowd:
         document |= {"action": die.choice(actions), "source_queue_id": queue()}
         number = str(uuid.UUID(int=die.getrandbits(128)))
         now = self._clock.now()
-        made = drafting.drafted(document, lambda name, _: self._queues[name], rule_id=number, now=now)
-        return service.File(kind=rule.KIND, key=f"1/{number}", data=rule.written(made), scope="default")
+        made = parsing.drafted(document, lambda name, _: self._queues[name], rule_id=number, now=now)
+        return service_commands.PutServiceDocument(
+            kind=rule.KIND, key=f"1/{number}", data=rule.written(made), scope="default"
+        )
 
     def _spec(self) -> dict[str, Any]:
         die = self._die

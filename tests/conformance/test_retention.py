@@ -12,13 +12,13 @@ from postroom import Room, State
 from postroom.clock import ManualClock
 from postroom.errors import DocumentChanged, InvalidField, MessageNotFound
 from postroom.kernel import commands as c
-from postroom.kernel import service, streams
+from postroom.kernel import service_commands, streams
 from postroom.kernel.access import keys
-from postroom.kernel.accounts import Charge
-from postroom.kernel.filing import AuditEntry, AuditFilter
+from postroom.kernel.budgets.model import Charge
+from postroom.kernel.housekeeping.housekeepers import ARCHIVER, PRUNER
 from postroom.kernel.housekeeping.retention import DAY_S, RecordRule, Retention
-from postroom.kernel.housekeeping.roster import ARCHIVER, PRUNER
-from postroom.kernel.housekeeping.steps import Step
+from postroom.kernel.housekeeping.steps import HousekeepingStep
+from postroom.kernel.service_ports import AuditEntry, AuditFilter
 from postroom.stores.sqlite import SqliteStore
 
 ALL = Retention(
@@ -134,7 +134,7 @@ async def test_old_states_that_stay_do_not_keep_the_pruner_from_the_others(
             await note(room, "sticky", "busy", n)
         clock.advance(2 * DAY_S)
         for _ in range(6):
-            step: Step = await room.run(c.Housekeep(name=PRUNER, limit=10))
+            step: HousekeepingStep = await room.run(c.Housekeep(name=PRUNER, limit=10))
             assert step.items <= 10
         assert len(await room.records("sticky")) == 26
 
@@ -274,8 +274,10 @@ async def test_a_dropped_document_is_forgotten_and_its_changes_still_count(
 async def test_a_stream_goes_with_its_parts(open_room: OpenRoom, clock: ManualClock) -> None:
     async with open_room(retention=ALL) as room:
         for name in ("old", "young"):
-            await room.run(service.OpenStream(scope="default", stream_id=name))
-            await room.run(service.AppendChunks(scope="default", stream_id=name, chunks=((0, b"part"),)))
+            await room.run(service_commands.OpenStream(scope="default", stream_id=name))
+            await room.run(
+                service_commands.AppendChunks(scope="default", stream_id=name, chunks=((0, b"part"),))
+            )
             clock.advance(DAY_S - 10)
         await room.housekeep(PRUNER)
         parts = {
@@ -352,9 +354,9 @@ async def test_the_audit_goes_when_it_is_old_in_bounded_steps(
     open_room: OpenRoom, clock: ManualClock
 ) -> None:
     async with open_room(retention=ALL) as room:
-        await room.run(service.Audit(entries=tuple(entry(n, clock.now()) for n in range(25))))
+        await room.run(service_commands.RecordAudit(entries=tuple(entry(n, clock.now()) for n in range(25))))
         clock.advance(2 * DAY_S)
-        await room.run(service.Audit(entries=(entry(99, clock.now()),)))
+        await room.run(service_commands.RecordAudit(entries=(entry(99, clock.now()),)))
         left = []
         for _ in range(4):
             await room.run(c.Housekeep(name=PRUNER, limit=10))

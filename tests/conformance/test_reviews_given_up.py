@@ -9,7 +9,7 @@ from tests.conformance.test_rules import add_rule
 from postroom import Message, Room, State
 from postroom.clock import ManualClock
 from postroom.kernel import commands as c
-from postroom.kernel import service
+from postroom.kernel import service_commands
 from postroom.kernel.reviews.spec import HitlInvalid
 
 SPEC: dict[str, Any] = {
@@ -125,10 +125,10 @@ async def test_what_is_no_review_of_ours_cannot_be_answered(room: Room) -> None:
     await room.create_queue("review")
     asked = await room.publish("review", 1, hitl_spec={"form": "of another make"})
     async with refused(room, HitlInvalid, "no review"):
-        await room.run(service.AnswerReview(message_id=asked.id, answer={"decision": "approve"}))
+        await room.run(service_commands.AnswerReview(message_id=asked.id, answer={"decision": "approve"}))
     await room.complete(await one(room, "review"))
     async with refused(room, HitlInvalid, "no review"):
-        await room.run(service.AnswerReview(message_id=asked.id, answer={"decision": "approve"}))
+        await room.run(service_commands.AnswerReview(message_id=asked.id, answer={"decision": "approve"}))
 
 
 async def test_a_review_that_is_completed_like_any_other_message_is_answered_by_its_result(
@@ -163,7 +163,7 @@ async def test_what_waits_for_something_else_is_not_the_reviews_any_more(
     if end == "cancelled":
         await room.cancel(review.id)
     elif end == "answered":
-        await room.run(service.AnswerReview(message_id=review.id, answer={"decision": "approve"}))
+        await room.run(service_commands.AnswerReview(message_id=review.id, answer={"decision": "approve"}))
     else:
         clock.advance(61)
         await room.housekeep("expiry_enforcer")
@@ -173,7 +173,7 @@ async def test_what_waits_for_something_else_is_not_the_reviews_any_more(
 async def test_a_review_that_was_erased_lets_go_what_waited(room: Room) -> None:
     waiting, review = await _held(room, SPEC)
     subject = {"field": "body.text", "value": "pay?"}
-    await room.run(service.Erase(job_id="job", scope="default", subject=subject, execute=True))
+    await room.run(service_commands.Erase(job_id="job", scope="default", subject=subject, execute=True))
     assert (await room.get(review.id)).hitl_spec is None
     ended = await room.get(waiting.id)
     assert (ended.state, ended.body) == (State.DEAD, {"erased": True})

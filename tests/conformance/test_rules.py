@@ -12,14 +12,14 @@ from postroom import Room, State
 from postroom.clock import ManualClock
 from postroom.errors import IdempotencyConflict, InvalidField, QueueFull, QueueNotFound
 from postroom.kernel import commands as c
-from postroom.kernel import service
+from postroom.kernel import service_commands
 from postroom.kernel.access import trust
 from postroom.kernel.model import NewMessage
+from postroom.kernel.ports import MessageFilter
 from postroom.kernel.reviews import answering, patterns
 from postroom.kernel.reviews.answering import ReviewAnswered, ReviewLate, ReviewTaken
-from postroom.kernel.rules import drafting, rule
+from postroom.kernel.rules import parsing, rule
 from postroom.kernel.rules.breaker import MOST_HOPS
-from postroom.kernel.store import MessageFilter
 
 SPEC = {
     "sections": [
@@ -40,9 +40,11 @@ async def add_rule(room: Room, scope: str = "default", **document: Any) -> str:
     rule_id = str(uuid.uuid4())
     document.setdefault("name", "a rule")
     now = room._core.clock.now()
-    made = drafting.drafted(document, find, rule_id=rule_id, now=now)
+    made = parsing.drafted(document, find, rule_id=rule_id, now=now)
     await room.run(
-        service.File(kind=rule.KIND, key=f"{number}/{rule_id}", data=rule.written(made), scope=scope)
+        service_commands.PutServiceDocument(
+            kind=rule.KIND, key=f"{number}/{rule_id}", data=rule.written(made), scope=scope
+        )
     )
     return rule_id
 
@@ -260,7 +262,7 @@ async def pattern(room: Room, name: str = "moderation", version: str = "1.0", **
     number = (await room.scope("default")).id
     data = {"name": name, "version": version, "spec": {**SPEC, **spec}}
     key = patterns.key_of(number, name, version)
-    await room.run(service.File(kind=patterns.KIND, key=key, data=data, new=True))
+    await room.run(service_commands.PutServiceDocument(kind=patterns.KIND, key=key, data=data, new=True))
 
 
 async def test_a_message_waits_for_a_person_and_goes_on_by_itself(shop: Room) -> None:
@@ -273,7 +275,7 @@ async def test_a_message_waits_for_a_person_and_goes_on_by_itself(shop: Room) ->
     [review] = (await shop.messages(queue="default/review")).messages
     assert review.hitl_spec is not None
     assert review.hitl_spec["sections"][0]["content"] == "hello"
-    answer = service.AnswerReview(message_id=review.id, answer={"decision": "approve"}, actor="ann")
+    answer = service_commands.AnswerReview(message_id=review.id, answer={"decision": "approve"}, actor="ann")
     await shop.run(answer)
     going = await one(shop, "done")
     assert (going.id, going.labels) == (sent.id, {"review_decision": "approve"})
@@ -306,13 +308,13 @@ async def test_time_out_takes_the_default_and_what_waited_goes_on(shop: Room, cl
     [review] = (await shop.messages(queue="default/review")).messages
     clock.advance(61)
     with pytest.raises(ReviewLate):
-        await shop.run(service.AnswerReview(message_id=review.id, answer={"decision": "approve"}))
+        await shop.run(service_commands.AnswerReview(message_id=review.id, answer={"decision": "approve"}))
     await shop.housekeep("expiry_enforcer")
     decided = await shop.get(review.id)
     assert (decided.state, decided.result) == ("completed", {"decision": "reject"})
     assert (await one(shop, "bulk")).id == sent.id
     with pytest.raises(ReviewAnswered, match="reject"):
-        await shop.run(service.AnswerReview(message_id=review.id, answer={"decision": "approve"}))
+        await shop.run(service_commands.AnswerReview(message_id=review.id, answer={"decision": "approve"}))
 
 
 async def test_time_out_escalates_first_then_takes_the_default(shop: Room, clock: ManualClock) -> None:
@@ -356,9 +358,11 @@ async def test_a_review_that_somebody_holds_cannot_be_answered_by_another(shop: 
     sent = await shop.publish("review", 1, hitl_spec=spec)
     held = await one(shop, "review")
     with pytest.raises(ReviewTaken):
-        await shop.run(service.AnswerReview(message_id=sent.id, answer={"decision": "approve"}, actor="bob"))
+        await shop.run(
+            service_commands.AnswerReview(message_id=sent.id, answer={"decision": "approve"}, actor="bob")
+        )
     await shop.run(
-        service.AnswerReview(
+        service_commands.AnswerReview(
             message_id=sent.id, answer={"decision": "approve"}, actor="bob", token=held.claim_token
         )
     )
@@ -429,7 +433,7 @@ async def test_a_review_frees_only_what_was_held_back_for_it(shop: Room) -> None
     for held in (theirs.id, ours.id):
         spec = {**ASK, "waiting": held, "on_decision": {"approve": {"archive": True}}}
         review = await shop.publish("review", 1, hitl_spec=spec)
-        await shop.run(service.AnswerReview(message_id=review.id, answer={"decision": "approve"}))
+        await shop.run(service_commands.AnswerReview(message_id=review.id, answer={"decision": "approve"}))
         stored = shop._core.read(lambda reader, held=held: reader.get(held))
         assert stored is not None
         assert stored.row.state == "delayed"
@@ -439,13 +443,17 @@ async def test_a_decision_leads_into_another_scope_only_with_a_trust(shop: Room)
     await other_scope(shop)
     spec = {**ASK, "on_decision": {"approve": {"queue": "/other/private"}}}
     review = await shop.publish("review", 1, hitl_spec=spec)
-    answer = service.AnswerReview(message_id=review.id, answer={"decision": "approve"})
+    answer = service_commands.AnswerReview(message_id=review.id, answer={"decision": "approve"})
     with pytest.raises(InvalidField, match="no trust"):
         await shop.run(answer)
     assert (await shop.get(review.id)).state == "pending"
     source, target = (await shop.scope("default")).id, (await shop.scope("other")).id
     trusted = trust.Trust(id="t", source_id=source, target_id=target, permissions=("route",))
-    await shop.run(service.File(kind=trust.KIND, key=f"{source}/t", data=msgspec.to_builtins(trusted)))
+    await shop.run(
+        service_commands.PutServiceDocument(
+            kind=trust.KIND, key=f"{source}/t", data=msgspec.to_builtins(trusted)
+        )
+    )
     await shop.run(answer)
     assert await counts(shop, "other/private") == {"pending": 1}
 
@@ -490,7 +498,7 @@ async def test_an_answer_that_leads_into_a_full_queue_is_no_answer(shop: Room) -
     sent = await shop.publish("orders", 1)
     [review] = (await shop.messages(queue="default/review")).messages
     await shop.update_queue("done", max_depth=0)
-    answer = service.AnswerReview(message_id=review.id, answer={"decision": "approve"})
+    answer = service_commands.AnswerReview(message_id=review.id, answer={"decision": "approve"})
     with pytest.raises(QueueFull):
         await shop.run(answer)
     assert ((await shop.get(review.id)).state, (await shop.get(sent.id)).state) == ("pending", "delayed")
@@ -544,7 +552,7 @@ async def test_a_rule_that_was_dropped_in_a_refused_unit_still_acts(shop: Room) 
     rule_id = await add_rule(shop, source_queue_id="orders", action=route("done"))
     key = f"{(await shop.scope('default')).id}/{rule_id}"
     bad = c.Publish(queue="nowhere", messages=[NewMessage(body=1)])
-    refused = shop.run(c.Unit(commands=(service.Unfile(kind=rule.KIND, key=key), bad)))
+    refused = shop.run(c.Unit(commands=(service_commands.DropServiceDocument(kind=rule.KIND, key=key), bad)))
     published = shop.run(c.Publish(queue="orders", messages=[NewMessage(body=1)]))
     with pytest.raises(QueueNotFound):
         await refused
@@ -569,7 +577,7 @@ async def test_a_subscriber_who_answers_a_review_ends_the_broadcast(shop: Room) 
     await shop.subscribe("news", "ann")
     sent = await shop.publish("news", 1, hitl_spec=SPEC)
     [delivery] = (await shop.messages(queue="news", deliveries=True, subscription="ann")).messages
-    await shop.run(service.AnswerReview(message_id=delivery.id, answer={"decision": "approve"}))
+    await shop.run(service_commands.AnswerReview(message_id=delivery.id, answer={"decision": "approve"}))
     assert (await shop.get(delivery.id)).state is State.COMPLETED
     assert (await shop.get(sent.id)).state is State.COMPLETED
 

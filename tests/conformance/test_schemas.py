@@ -19,7 +19,7 @@ from postroom.errors import (
     ScopeNotFound,
 )
 from postroom.kernel import commands as c
-from postroom.kernel.verbs.places import QueueSchemaNotFound
+from postroom.kernel.transitions.queues import QueueSchemaNotFound
 
 ORDER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 

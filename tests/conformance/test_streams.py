@@ -4,19 +4,19 @@ import pytest
 from tests.conformance.helpers import read
 
 from postroom import Room
-from postroom.kernel import service, streams
-from postroom.kernel.filing import Chunk
+from postroom.kernel import service_commands, streams
+from postroom.kernel.service_ports import Chunk
 from postroom.kernel.streams import ChunkDiffers, Stream
 
 
 @pytest.fixture
 async def stream(room: Room) -> Room:
-    await room.run(service.OpenStream(scope="default", stream_id="s1"))
+    await room.run(service_commands.OpenStream(scope="default", stream_id="s1"))
     return room
 
 
 async def _append(room: Room, *chunks: tuple[int, bytes]) -> Stream:
-    return await room.run(service.AppendChunks(scope="default", stream_id="s1", chunks=chunks))
+    return await room.run(service_commands.AppendChunks(scope="default", stream_id="s1", chunks=chunks))
 
 
 def _kept(room: Room) -> list[Chunk]:

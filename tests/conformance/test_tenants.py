@@ -10,7 +10,7 @@ from postroom import NewMessage, Room
 from postroom.clock import ManualClock
 from postroom.errors import MessageNotFound, ScopeNotFound
 from postroom.kernel import commands as c
-from postroom.kernel.verbs.claims import Taken
+from postroom.kernel.transitions.claim import ClaimedBatch
 
 OTHER: dict[str, Any] = {"tenant": "other"}
 
@@ -34,7 +34,7 @@ async def test_queues_of_one_name_are_apart(shared: Room) -> None:
     await shared.publish("jobs", "mine")
     theirs = await _publish_other(shared, "theirs")
     assert await bodies(shared, "jobs") == ["mine"]
-    taken: Taken = await shared.run(c.Claim(queues=("jobs",), limit=None, **OTHER))
+    taken: ClaimedBatch = await shared.run(c.Claim(queues=("jobs",), limit=None, **OTHER))
     assert [stored.row.id for stored in taken.messages] == [theirs]
 
 
@@ -83,7 +83,7 @@ async def test_records_are_apart(shared: Room) -> None:
 
 async def test_dead_letters_are_apart(shared: Room) -> None:
     await _publish_other(shared, "theirs")
-    taken: Taken = await shared.run(c.Claim(queues=("jobs",), **OTHER))
+    taken: ClaimedBatch = await shared.run(c.Claim(queues=("jobs",), **OTHER))
     row = taken.messages[0].row
     assert row.token is not None
     await shared.run(c.Fail(message_id=row.id, token=row.token, reason="no", **OTHER))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.v1.service import OWNER, Service, serving
+from tests.api.queue.service import OWNER, Service, serving
 
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from postroom.errors import StoreError
 from postroom.kernel import commands as c
-from postroom.kernel.committer import Request
-from postroom.kernel.engine import Outcome
-from postroom.room.core import Core
+from postroom.kernel.engine import CommandOutcome
+from postroom.runtime.commit import CommitRequest
+from postroom.runtime.core import RoomCore
 from tests.faults.history import History
 
 PATIENCE_S = 20
@@ -21,7 +21,7 @@ class Hang(Exception):
 class Caller:
     """`faults` counts the faults so far: a store that fails without a new one has not recovered."""
 
-    def __init__(self, core: Core, history: History, faults: list[Any], names: str = "op") -> None:
+    def __init__(self, core: RoomCore, history: History, faults: list[Any], names: str = "op") -> None:
         self._core = core
         self._history = history
         self.faults = faults
@@ -39,9 +39,9 @@ class Caller:
         name, before = self.next_name(), len(self.faults)
         self._history.begin(name, command)
         try:
-            outcome = Outcome(self._core.committer.execute(command))
+            outcome = CommandOutcome(self._core.committer.execute(command))
         except Exception as error:
-            outcome = Outcome(error=error)
+            outcome = CommandOutcome(error=error)
         value = self._note(name, command, outcome, before)
         self._done()
         return value
@@ -55,15 +55,15 @@ class Caller:
         for name, command in zip(names, commands, strict=True):
             self._history.begin(name, command)
         done = threading.Event()
-        outcomes: list[Outcome] = []
+        outcomes: list[CommandOutcome] = []
 
-        def deliver(answers: list[Outcome]) -> None:
+        def deliver(answers: list[CommandOutcome]) -> None:
             outcomes.extend(answers)
             done.set()
 
         committer = self._core.committer
         if self._count % 2 or not committer.try_half(commands, deliver):
-            committer.submit(Request(commands, deliver))
+            committer.submit(CommitRequest(commands, deliver))
         if not done.wait(PATIENCE_S):
             raise Hang(f"{names} were not answered within {PATIENCE_S} s")
         values = [self._note(*each, before) for each in zip(names, commands, outcomes, strict=True)]
@@ -74,7 +74,7 @@ class Caller:
         if self.after is not None:
             self.after()
 
-    def _note(self, name: str, command: c.Command, outcome: Outcome, before: int) -> Any:
+    def _note(self, name: str, command: c.Command, outcome: CommandOutcome, before: int) -> Any:
         if outcome.error is None:
             self._history.ok(name, command, outcome.value)
             return outcome.value

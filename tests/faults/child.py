@@ -14,7 +14,7 @@ import postroom
 from postroom.clock import SystemClock, micros
 from postroom.kernel import commands as c
 from postroom.kernel import jsontext
-from postroom.kernel.housekeeping.roster import ARCHIVER, VISIBILITY, Retention
+from postroom.kernel.housekeeping.housekeepers import ARCHIVER, VISIBILITY, Retention
 from postroom.kernel.model import NewMessage
 from tests.faults.history import History
 

@@ -17,7 +17,7 @@ from postroom.errors import PostroomError
 from postroom.ids import SeededIds
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
-from postroom.room.core import Core, RoomOptions
+from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.stores.sqlite import SqliteStore
 from tests.faults import tables
 from tests.faults.callers import Caller
@@ -71,7 +71,7 @@ class World:
         self.history = history
         self.vfs = FaultVFS(disk)
         self.faults: list[Point | str] = []
-        self.core: Core | None = None
+        self.core: RoomCore | None = None
         self.store = self._open()
         if examined:
             # Nobody looks at this disk again, so closing it need not tidy it.
@@ -86,7 +86,7 @@ class World:
             seed=seed,
             retention=retention(seed),
         )
-        self.core = Core(self.store, options)
+        self.core = RoomCore(self.store, options)
         try:
             self.core.committer.execute(c.CreateScope(slug="default", exist_ok=True, actor="caller"))
         except Exception:

@@ -40,7 +40,7 @@ def told(command: c.Command) -> dict[str, Any]:
     elif isinstance(command, c.PublishLike):
         said |= {"verb": "Publish", "queue": command.queue}
         said["messages"] = [[body, command.like and command.like.idempotency_key] for body in command.bodies]
-    elif isinstance(command, c.Held):
+    elif isinstance(command, c.ClaimCommand):
         said |= {"id": command.message_id, "token": command.token}
     elif isinstance(command, c.Cancel | c.Kill):
         said["ids"] = [command.message_id]

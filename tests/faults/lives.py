@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from postroom.errors import LedgerBroken
 from postroom.kernel.ledger import Event, Folded, fold, verify
+from postroom.kernel.ports import Reader
 from postroom.kernel.states import Change, State, allowed
-from postroom.kernel.store import Reader
 
 ALL = 10**9
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 from postroom.clock import SECOND, ManualClock, micros
 from postroom.errors import PostroomError, WrongState
 from postroom.ids import SeededIds
-from postroom.kernel.housekeeping.roster import (
+from postroom.kernel.housekeeping.housekeepers import (
     AGING,
     ARCHIVER,
     EXPIRY,
@@ -26,10 +26,10 @@ from postroom.kernel.housekeeping.roster import (
     Retention,
 )
 from postroom.kernel.model import NewMessage
+from postroom.kernel.ports import Store
 from postroom.kernel.states import Change
-from postroom.kernel.store import Store
-from postroom.room.core import Core, RoomOptions
-from postroom.room.sync import SyncRoom
+from postroom.runtime.core import RoomCore, RoomOptions
+from postroom.runtime.sync_room import SyncRoom
 from postroom.stores.sqlite import SqliteStore
 from tests.faults import lives, tables
 from tests.faults.model import Model, Msg, Queue, Refused
@@ -83,7 +83,7 @@ class QueueMachine(RuleBasedStateMachine):
         options = RoomOptions(
             actor="tester", housekeeping=False, clock=self.clock, ids=SeededIds(1), seed=1, retention=KEEP
         )
-        self.core = Core(self.store, options)
+        self.core = RoomCore(self.store, options)
         self.room = SyncRoom(self.core)
         self.room.create_scope("default", exist_ok=True)
         for name, queue in QUEUES.items():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from postroom.kernel.store import Store
+from postroom.kernel.ports import Store
 from postroom.stores.memory import MemoryStore
 from postroom.stores.sqlite import SqliteStore
 from tests.faults.crashes import PATH

@@ -6,9 +6,9 @@ from typing import Any
 
 from postroom.clock import ManualClock, micros
 from postroom.kernel import commands as c
-from postroom.kernel.housekeeping.roster import ROSTER, Retention
-from postroom.kernel.model import NewMessage, PlaceState
-from postroom.kernel.verbs.claims import Taken
+from postroom.kernel.housekeeping.housekeepers import ROSTER, Retention
+from postroom.kernel.model import LifecycleState, NewMessage
+from postroom.kernel.transitions.claim import ClaimedBatch
 from tests.faults.callers import Caller
 
 RETENTION = Retention(archive_after_s=20, dead_after_s=120, seen_s=50, aging_after_s=15)
@@ -130,7 +130,7 @@ class Workload:
         queues = tuple(rng.sample(COMPETING, rng.choice((1, 2))))
         return c.Claim(queues=queues, limit=rng.choice((1, 2, 5)), lease_s=rng.choice((None, 2.0, 30.0)))
 
-    def _hold(self, taken: Taken | None) -> None:
+    def _hold(self, taken: ClaimedBatch | None) -> None:
         if taken is not None:
             self._held += [(stored.row.id, stored.row.token or "") for stored in taken.messages]
 
@@ -236,7 +236,9 @@ class Workload:
 
     def _change_queue(self) -> None:
         rng, queue = self._rng, self._rng.choice(COMPETING)
-        state = rng.choice((PlaceState.ACTIVE, PlaceState.ACTIVE, PlaceState.PAUSED, PlaceState.DRAINING))
+        state = rng.choice(
+            (LifecycleState.ACTIVE, LifecycleState.ACTIVE, LifecycleState.PAUSED, LifecycleState.DRAINING)
+        )
         settings: dict[str, Any] = rng.choice(
             (
                 {"ordering": rng.choice(("fifo", "priority", "deadline"))},

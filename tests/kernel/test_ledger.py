@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from postroom.errors import LedgerBroken
 from postroom.kernel import jsontext
-from postroom.kernel.ledger import GENESIS, Draft, Event, Folded, Head, fold, seal, unroll, verify
+from postroom.kernel.ledger import GENESIS, Event, EventDraft, Folded, Head, fold, seal, unroll, verify
 from postroom.kernel.states import State
 
 
 def draft(
     kind: str = "message.published", message_id: str | None = "m1", time: int = 5, **data: Any
-) -> Draft:
+) -> EventDraft:
     details = jsontext.text({"state": "pending", "attempts": 0, **data})
-    return Draft(time, kind, "default", "office", "jobs", message_id, "talk", None, "tester", details)
+    return EventDraft(time, kind, "default", "office", "jobs", message_id, "talk", None, "tester", details)
 
 
-def chain(drafts: list[Draft], head: Head | None = None) -> tuple[list[Event], Head]:
+def chain(drafts: list[EventDraft], head: Head | None = None) -> tuple[list[Event], Head]:
     start = head or Head()
     rows, end = seal(drafts, start)
     return list(unroll(rows, start.hash)), end
@@ -158,9 +158,9 @@ def test_the_error_names_the_first_event_that_does_not_fit() -> None:
 def test_fields_cannot_be_moved_into_each_other(pair: list[str]) -> None:
     """The hash covers where one field ends and the next begins."""
     one, other = pair
-    first = Draft(1, "t", one, other, None, None, None, None, "a", "{}")
-    second = Draft(1, "t", other, one, None, None, None, None, "a", "{}")
-    joined = Draft(1, "t", one + other, None, None, None, None, None, "a", "{}")
+    first = EventDraft(1, "t", one, other, None, None, None, None, "a", "{}")
+    second = EventDraft(1, "t", other, one, None, None, None, None, "a", "{}")
+    joined = EventDraft(1, "t", one + other, None, None, None, None, None, "a", "{}")
     assert len({chain([each])[1].hash for each in (first, second, joined)}) == 3
 
 
@@ -181,11 +181,11 @@ def test_folding_gives_the_last_state_of_every_message() -> None:
         draft("message.completed", "m2", state="dead"),
         draft("message.nonsense", "m2"),
         draft("message.claimed", "m2", state="nonsense"),
-        Draft(5, "message.claimed", "default", "office", "jobs", "m2", None, None, "tester", "{}"),
+        EventDraft(5, "message.claimed", "default", "office", "jobs", "m2", None, None, "tester", "{}"),
     ],
     ids=lambda wrong: f"{wrong.message_id} {wrong.type} {wrong.data}",
 )
-def test_an_event_that_cannot_be_is_a_break_and_is_named(wrong: Draft) -> None:
+def test_an_event_that_cannot_be_is_a_break_and_is_named(wrong: EventDraft) -> None:
     events, _ = chain([*LIFE, wrong])
     with pytest.raises(LedgerBroken) as caught:
         fold(events)

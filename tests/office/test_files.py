@@ -12,9 +12,9 @@ from postroom.errors import BodyTooLarge
 from postroom.office import files
 from postroom.office.files import (
     NAME_BYTES,
+    FileProblem,
     FileRefused,
     Folders,
-    Why,
     check_outgoing,
     open_outgoing,
     receiving,
@@ -39,7 +39,7 @@ def folders(house: Path) -> Folders:
     return Folders.of_agent(house / "ws/coder", house / "home")
 
 
-def why(path: object, folders: Folders, **options: int) -> Why:
+def why(path: object, folders: Folders, **options: int) -> FileProblem:
     with pytest.raises(FileRefused) as refusal:
         check_outgoing(str(path), folders, **options)
     assert str(refusal.value).endswith(".")
@@ -49,7 +49,7 @@ def why(path: object, folders: Folders, **options: int) -> Why:
 def test_a_second_name_of_a_file_that_lies_elsewhere_is_refused(house: Path, folders: Folders) -> None:
     """A hard link has no target to look at: it is the other file."""
     os.link(house / "home/token", house / "ws/coder/notes.txt")
-    assert why("notes.txt", folders) is Why.LINKED
+    assert why("notes.txt", folders) is FileProblem.LINKED
     (house / "ws/coder/copy.txt").write_bytes((house / "ws/coder/notes.txt").read_bytes())
     assert check_outgoing("copy.txt", folders).name == "copy.txt"
 
@@ -85,7 +85,7 @@ def test_every_other_place_is_closed(house: Path, folders: Folders) -> None:
         ),
     )
     for path in outside:
-        assert why(path, folders) is Why.OUTSIDE, path
+        assert why(path, folders) is FileProblem.OUTSIDE, path
 
 
 def test_a_link_does_not_lead_out(house: Path, folders: Folders) -> None:
@@ -94,7 +94,7 @@ def test_a_link_does_not_lead_out(house: Path, folders: Folders) -> None:
     (workspace / "folder").symlink_to(house / "home")
     (workspace / "chain").symlink_to("link.txt")
     for path in ("link.txt", "folder/token", "chain", "folder/files/../token"):
-        assert why(path, folders) is Why.OUTSIDE, path
+        assert why(path, folders) is FileProblem.OUTSIDE, path
 
 
 def test_a_link_that_stays_inside_is_followed(house: Path, folders: Folders) -> None:
@@ -108,8 +108,8 @@ def test_a_workspace_around_the_room_does_not_open_the_room(house: Path) -> None
     folders = Folders.of_agent(house, house / "home")
     assert check_outgoing("ws/writer/w.txt", folders).name == "w.txt"
     assert check_outgoing("home/files/f.txt", folders).name == "f.txt"
-    assert why("home/token", folders) is Why.OUTSIDE
-    assert why("token", Folders.of_agent(house / "home", house / "home")) is Why.OUTSIDE
+    assert why("home/token", folders) is FileProblem.OUTSIDE
+    assert why("token", Folders.of_agent(house / "home", house / "home")) is FileProblem.OUTSIDE
 
 
 def test_what_is_no_regular_file_does_not_leave(
@@ -121,15 +121,15 @@ def test_what_is_no_regular_file_does_not_leave(
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
         for path in ("sub", "pipe", "socket"):
-            assert why(path, folders) is Why.NOT_A_FILE, path
+            assert why(path, folders) is FileProblem.NOT_A_FILE, path
 
 
 def test_a_missing_file_is_told_so_only_inside(folders: Folders, house: Path) -> None:
     (house / "ws/coder/loop").symlink_to("loop")
     for path in ("none.txt", "a.txt/x", "sub/none", "\0", "a\0b", "\ud800", "x" * 300, "x/" * 3000, "loop"):
-        assert why(path, folders) is Why.MISSING, path[:20]
+        assert why(path, folders) is FileProblem.MISSING, path[:20]
     for path in ("", "  "):
-        assert why(path, folders) is Why.EMPTY
+        assert why(path, folders) is FileProblem.EMPTY
 
 
 def test_an_unreadable_file_is_told_so(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,13 +137,13 @@ def test_an_unreadable_file_is_told_so(folders: Folders, monkeypatch: pytest.Mon
         raise PermissionError
 
     monkeypatch.setattr(files.os, "open", refuse)
-    assert why("a.txt", folders) is Why.UNREADABLE
+    assert why("a.txt", folders) is FileProblem.UNREADABLE
 
 
 def test_a_file_over_the_limit_does_not_leave(folders: Folders) -> None:
     size = check_outgoing("a.txt", folders).size
     assert check_outgoing("a.txt", folders, max_bytes=size).size == size
-    assert why("a.txt", folders, max_bytes=size - 1) is Why.TOO_LARGE
+    assert why("a.txt", folders, max_bytes=size - 1) is FileProblem.TOO_LARGE
 
 
 def test_what_is_sent_is_what_was_checked(house: Path, folders: Folders) -> None:
@@ -167,16 +167,16 @@ def test_a_folder_swapped_for_a_link_after_the_check_is_noticed(
         return real
 
     monkeypatch.setattr(files, "_real", swapped)
-    assert why("sub/token", folders) is Why.OUTSIDE
+    assert why("sub/token", folders) is FileProblem.OUTSIDE
 
 
 def test_the_files_of_an_answer_are_sorted_each_once(house: Path, folders: Folders) -> None:
     paths = ["a.txt", "./a.txt", "/etc/passwd", "sub/b.txt", "none"]
     sent, refused = sort_outgoing(paths, folders)
     assert [file.name for file in sent] == ["a.txt", "b.txt"]
-    assert [refusal.why for refusal in refused] == [Why.OUTSIDE, Why.MISSING]
+    assert [refusal.why for refusal in refused] == [FileProblem.OUTSIDE, FileProblem.MISSING]
     sent, refused = sort_outgoing(["a.txt", "sub/b.txt"], folders, max_files=1)
-    assert ([file.name for file in sent], refused[0].why) == (["a.txt"], Why.TOO_MANY)
+    assert ([file.name for file in sent], refused[0].why) == (["a.txt"], FileProblem.TOO_MANY)
 
 
 def test_a_refusal_says_what_is_allowed(house: Path, folders: Folders) -> None:

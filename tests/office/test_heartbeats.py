@@ -10,9 +10,9 @@ from tests.office.schedules.desk import furnish, mail
 
 from postroom import Room
 from postroom.clock import SECOND, ManualClock
-from postroom.office import heartbeats, places
-from postroom.office.heartbeats import QUESTION, Heartbeats, Pulse, pulses, question
-from postroom.office.rounds import LOOK_S
+from postroom.office import heartbeats, queues
+from postroom.office.heartbeats import QUESTION, Heartbeats, HeartbeatState, pulses, question
+from postroom.office.leader import LOOK_S
 from postroom.office.workspaces import Workspace
 from postroom.settings.model import parse
 
@@ -20,12 +20,12 @@ MINUTE = 60 * SECOND
 
 
 def an_asker(room: Room, clock: ManualClock, *agents: str, every: int = MINUTE) -> Heartbeats:
-    found = [Pulse(agent, every, lambda: "How are things?") for agent in agents or ("coder",)]
+    found = [HeartbeatState(agent, every, lambda: "How are things?") for agent in agents or ("coder",)]
     return Heartbeats(room, lambda: found, clock)
 
 
 async def answer(room: Room, agent: str = "coder") -> None:
-    for message in await room.claim(places.inbox(agent), limit=None):
+    for message in await room.claim(queues.inbox(agent), limit=None):
         await room.complete(message)
 
 
@@ -43,7 +43,7 @@ async def test_an_agent_is_asked_after_each_interval(room: Room, clock: ManualCl
     letter = (await mail(room))[0]
     assert (letter.body["text"], letter.agent) == ("How are things?", "coder")
     assert (letter.channel, letter.sender) == ("heartbeat", "System")
-    assert letter.channel in places.SILENT, "nobody waits for the answer"
+    assert letter.channel in queues.SILENT, "nobody waits for the answer"
     assert await asker.last_sent() == {"coder": clock.now()}
 
 
@@ -55,7 +55,7 @@ async def test_an_agent_that_has_not_answered_is_not_asked_again(room: Room, clo
         clock.advance(60)
         assert await asker.round() == 60
     assert len(await mail(room)) == 1
-    [letter] = await room.claim(places.inbox("coder"), lease=3600)
+    [letter] = await room.claim(queues.inbox("coder"), lease=3600)
     clock.advance(60)
     await asker.round()
     assert len(await mail(room)) == 1, "it is being worked on"
@@ -71,12 +71,12 @@ async def test_a_question_that_died_does_not_silence_an_agent(room: Room, clock:
     await asker.round()
     clock.advance(60)
     await asker.round()
-    [letter] = await room.claim(places.inbox("coder"))
+    [letter] = await room.claim(queues.inbox("coder"))
     await room.fail(letter, "broken", retry=False)
     clock.advance(60)
     await asker.round()
     assert len(await mail(room)) == 1, "the dead one lies among the dead letters"
-    assert (await room.counts(places.inbox("coder"))).pending == 1
+    assert (await room.counts(queues.inbox("coder"))).pending == 1
 
 
 async def test_a_long_sleep_is_one_question(room: Room, clock: ManualClock) -> None:

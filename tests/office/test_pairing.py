@@ -7,7 +7,14 @@ import pytest
 from postroom import Room
 from postroom.clock import ManualClock
 from postroom.errors import InvalidField
-from postroom.office.pairing import ALPHABET, Bounds, CodeNotFound, PairingNotFound, Pairings, reply_with
+from postroom.office.pairing import (
+    ALPHABET,
+    CodeNotFound,
+    PairingLimits,
+    PairingNotFound,
+    Pairings,
+    reply_with,
+)
 
 
 async def code_of(pairings: Pairings, sender_id: str, channel: str = "telegram") -> str:
@@ -111,7 +118,7 @@ async def test_a_code_does_not_live_for_ever(room: Room, clock: ManualClock) -> 
 async def test_strangers_have_a_bound(
     room: Room, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pairings = Pairings(room, clock, Bounds(waiting=3))
+    pairings = Pairings(room, clock, PairingLimits(waiting=3))
     for number in range(3):
         await code_of(pairings, str(number))
     assert (await pairings.admit("telegram", "late", "Eve")).reply is None
@@ -123,7 +130,7 @@ async def test_strangers_have_a_bound(
 
 
 async def test_codes_have_a_pace(room: Room, clock: ManualClock) -> None:
-    pairings = Pairings(room, clock, Bounds(codes_an_hour=2))
+    pairings = Pairings(room, clock, PairingLimits(codes_an_hour=2))
     for number in range(2):
         await pairings.dismiss(await code_of(pairings, str(number)))
     assert (await pairings.admit("telegram", "third", "Eve")).reply is None

@@ -9,11 +9,11 @@ import pytest
 
 import postroom
 from postroom.clock import ManualClock
-from postroom.kernel.housekeeping.roster import ARCHIVER, PRUNER
-from postroom.office.guards import refusals
+from postroom.kernel.housekeeping.housekeepers import ARCHIVER, PRUNER
+from postroom.office.guards import holds
 from postroom.office.retention import record_rules, retention
-from postroom.office.sessions import Session, Sessions
-from postroom.settings.house import Retention as Wanted
+from postroom.office.sessions import ProviderSession, Sessions
+from postroom.settings.sections import RetentionSettings as Wanted
 
 SOURCE = Path(postroom.__file__).parent
 DAY_S = 24 * 3600
@@ -76,7 +76,7 @@ async def test_a_session_is_taken_up_again_after_its_earlier_states_are_gone(clo
     ) as room:
         sessions = Sessions(room, {})
         for number in range(3):
-            _, remember = sessions.renewed(Session(key="coder"), f"part {number}")
+            _, remember = sessions.renewed(ProviderSession(key="coder"), f"part {number}")
             await room.run(remember)
             clock.advance(3600)
         await room.run(sessions.reset("writer"))
@@ -92,12 +92,12 @@ async def test_why_a_conversation_is_paused_stays_known(clock: ManualClock) -> N
     ) as room:
         from postroom.kernel import commands as c
         from postroom.office.guards import pauses
-        from postroom.office.guards.accounts import conversation
+        from postroom.office.guards.budgets import conversation
 
         for talk in ("paused", "stopped"):
             await room.run(c.Freeze(account=conversation(talk), reason="hops"))
             data = {"event": "tripped", "talk": talk, "channel": "web", "person": "ann"}
-            await room.run(c.AddRecord(kind=refusals.KIND, key=conversation(talk), data=data))
+            await room.run(c.AddRecord(kind=holds.KIND, key=conversation(talk), data=data))
         await pauses.stop(room, "stopped")
         clock.advance(1000 * DAY_S)
         for _ in range(3):

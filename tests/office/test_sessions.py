@@ -3,10 +3,10 @@
 from typing import Any, cast
 
 from postroom.kernel.model import Record
-from postroom.office.post import PostRoom
-from postroom.office.sessions import HISTORY_CHARS, Session, Sessions
+from postroom.office.ports import RoomPort
+from postroom.office.sessions import HISTORY_CHARS, ProviderSession, Sessions
 
-SESSION = Session(key="coder", ids={"api": "s1"})
+SESSION = ProviderSession(key="coder", ids={"api": "s1"})
 
 
 class Shelf:
@@ -35,7 +35,7 @@ class Shelf:
 
 async def test_a_long_session_is_not_read_from_its_beginning_at_every_turn() -> None:
     shelf = Shelf()
-    sessions = Sessions(cast(PostRoom, shelf), {})
+    sessions = Sessions(cast(RoomPort, shelf), {})
     size = HISTORY_CHARS // 10
     for number in range(300):
         shelf.say(f"{number}".ljust(size - 1, "."), "a")
@@ -43,7 +43,7 @@ async def test_a_long_session_is_not_read_from_its_beginning_at_every_turn() -> 
         first = await sessions.history(SESSION, "api")
         assert len(first) == 2 * 10
         assert first[-2].text.startswith(str(number - 1))
-        again = await Sessions(cast(PostRoom, shelf), {}).history(SESSION, "api")
+        again = await Sessions(cast(RoomPort, shelf), {}).history(SESSION, "api")
         assert first == again, "who begins anew finds the same"
         shelf.say(f"{number}".ljust(size - 1, "."), "a")
     shelf.read = 0
@@ -53,7 +53,7 @@ async def test_a_long_session_is_not_read_from_its_beginning_at_every_turn() -> 
 
 async def test_words_that_are_too_long_alone_leave_room_for_what_comes_later() -> None:
     shelf = Shelf()
-    sessions = Sessions(cast(PostRoom, shelf), {})
+    sessions = Sessions(cast(RoomPort, shelf), {})
     shelf.say("short", "yes")
     shelf.say("x" * HISTORY_CHARS, "too long")
     assert await sessions.history(SESSION, "api") == ()

@@ -4,18 +4,18 @@ from pathlib import Path
 
 from tests.acceptance.office import staffed
 
-from postroom.office.traces import Step, trace
+from postroom.office.traces import TraceStep, trace
 from postroom.providers.protocol import ErrorKind
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 
 RULES = [
-    Rule(agent="lead", reply="I ask. [#dev: we begin]", match="login", hand_off={"coder": "fix it"}),
-    Rule(agent="coder", match="fix it", fail=ErrorKind.CRASHED, times=1, reply="Fixed."),
-    Rule(match="Chat room", reply="noted"),
+    ScriptRule(agent="lead", reply="I ask. [#dev: we begin]", match="login", hand_off={"coder": "fix it"}),
+    ScriptRule(agent="coder", match="fix it", fail=ErrorKind.CRASHED, times=1, reply="Fixed."),
+    ScriptRule(match="Chat room", reply="noted"),
 ]
 
 
-def lines(step: Step, depth: int = 0) -> list[str]:
+def lines(step: TraceStep, depth: int = 0) -> list[str]:
     turns = ",".join(f"{turn.agent} {turn.outcome}" for turn in step.turns)
     line = f"{'  ' * depth}{step.kind}: {step.who} to {step.to}, {step.state} [{turns}]"
     return [line, *(below for cause in step.causes for below in lines(cause, depth + 1))]

@@ -1,6 +1,6 @@
 import pytest
 
-from postroom.pipeline.generator.month import Plan, generate
+from postroom.pipeline.generator.month import MonthPlan, generate
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 
 END = 1_794_700_800 * 10**6
@@ -10,5 +10,5 @@ END = 1_794_700_800 * 10**6
 def month(tmp_path_factory: pytest.TempPathFactory) -> SqliteSource:
     """A day of mail."""
     path = tmp_path_factory.mktemp("month") / "room.db"
-    generate(path, Plan(end=END, days=1.5, per_day=300, seed=3))
+    generate(path, MonthPlan(end=END, days=1.5, per_day=300, seed=3))
     return open_source(str(path))

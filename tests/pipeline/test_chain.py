@@ -9,7 +9,7 @@ from postroom.kernel.ledger import GENESIS
 from postroom.pipeline.bronze.chain import ChainCheck
 from postroom.pipeline.bronze.packed import Packed
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
-from postroom.room import open_sync
+from postroom.runtime import open_sync
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from postroom.clock import ManualClock
-from postroom.kernel.erasure import Subject
+from postroom.kernel.erasure.subject import Subject
 from postroom.pipeline.jobs.erase import LakeEraser
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import Lake, Positions

@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from postroom.errors import InvalidField
-from postroom.pipeline.generator.month import Plan, generate
+from postroom.pipeline.generator.month import MonthPlan, generate
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 from postroom.terminal.cli.readonly import ReadOnlyFile
 from postroom.terminal.cli.verify import verify
@@ -40,11 +40,11 @@ def test_it_has_what_the_plots_need(month: SqliteSource) -> None:
 def test_the_same_seed_makes_the_same_month_and_another_does_not(tmp_path: Path) -> None:
     heads = []
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
-        generate(tmp_path / name, Plan(end=END, days=0.2, per_day=60, seed=seed))
+        generate(tmp_path / name, MonthPlan(end=END, days=0.2, per_day=60, seed=seed))
         heads.append(open_source(str(tmp_path / name)).snapshot().head_hash)
     assert heads[0] == heads[1] != heads[2]
 
 
 def test_an_existing_store_is_never_written_over(month: SqliteSource) -> None:
     with pytest.raises(InvalidField, match="exists already"):
-        generate(Path(month.path), Plan(end=END))
+        generate(Path(month.path), MonthPlan(end=END))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from postroom.pipeline.failures import JavaMissing
+from postroom.pipeline.errors import JavaMissing
 from postroom.pipeline.jobs.java import find_java
 
 

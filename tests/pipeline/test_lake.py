@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from postroom.pipeline.failures import LakeDamaged, PipelineBusy
-from postroom.pipeline.jobs.upkeep import compact, vacuum
-from postroom.pipeline.lake.files import FileWriter, Written
+from postroom.pipeline.errors import LakeDamaged, PipelineBusy
+from postroom.pipeline.jobs.maintenance import compact, vacuum
+from postroom.pipeline.lake.files import FileWriter, WrittenFile
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import ALL, LEDGER, MESSAGES, RECORDS, TRACES
-from postroom.pipeline.lake.upsert import Output, read_batches, write_sorted
+from postroom.pipeline.lake.upsert import UpsertOutput, read_batches, write_sorted
 from postroom.pipeline.serving.engine import engine
 
 
@@ -22,7 +22,7 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(str(tmp_path / "lake"))
 
 
-def written(lake: Lake, *ids: int) -> Written:
+def written(lake: Lake, *ids: int) -> WrittenFile:
     writer = FileWriter(lake.uri(RECORDS), RECORDS.schema, None, RECORDS.tracked, durable=True)
     rows = [{"id": each, "kind": "turn", "data": "{}", "created_at": each * 10} for each in ids]
     writer.write(pa.Table.from_pylist(rows, RECORDS.schema))
@@ -99,11 +99,11 @@ def trace(name: str, day: date, messages: int) -> dict[str, Any]:
     return {"trace_id": name, "messages": messages, "last_seq": 1, "day": day, "critical_path": [name]}
 
 
-def put(lake: Lake, rows: list[dict[str, Any]]) -> list[Written]:
+def put(lake: Lake, rows: list[dict[str, Any]]) -> list[WrittenFile]:
     old: dict[str | None, tuple[str, ...]] = {}
     for file in lake.files(TRACES):
         old[file.cut] = (*old.get(file.cut, ()), file.uri)
-    output = Output(
+    output = UpsertOutput(
         table=TRACES.name, uri=lake.uri(TRACES), schema=TRACES.schema, cut="day", by="trace_id",
         tracked=TRACES.tracked, old=old,
     )  # fmt: skip
@@ -112,7 +112,7 @@ def put(lake: Lake, rows: list[dict[str, Any]]) -> list[Written]:
     )
     files = []
     for batch in write_sorted([output], iter(table.sort_by("day").to_batches(max_chunksize=2))):
-        files += [Written(**{k: v for k, v in row.items() if k != "table"}) for row in batch.to_pylist()]
+        files += [WrittenFile(**{k: v for k, v in row.items() if k != "table"}) for row in batch.to_pylist()]
     gone = [file for file in lake.files(TRACES) if file.cut in {each.cut for each in files}]
     lake.commit(TRACES, files, Positions(1, 1), removed=gone)
     return files

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from postroom.clock import SECOND, ManualClock
-from postroom.pipeline.failures import LakeMissing, PipelineBusy, QueryRefused
-from postroom.pipeline.jobs.retain import retain
-from postroom.pipeline.jobs.upkeep import compact, vacuum
+from postroom.pipeline.errors import LakeMissing, PipelineBusy, QueryRefused
+from postroom.pipeline.jobs.maintenance import compact, vacuum
+from postroom.pipeline.jobs.retention import retain
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.files import object_store as connected
 from postroom.pipeline.lake.lake import Lake, Positions

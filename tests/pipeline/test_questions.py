@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from postroom.clock import SECOND, ManualClock
-from postroom.pipeline.jobs.make_sense import _touched
-from postroom.pipeline.jobs.replay import Replay, replayed
-from postroom.pipeline.jobs.upkeep import compact
+from postroom.pipeline.jobs.maintenance import compact
+from postroom.pipeline.jobs.replay import ReplayReport, replayed
+from postroom.pipeline.jobs.silver import _touched
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import (
     AGENT_DAY,
@@ -29,7 +29,7 @@ from postroom.pipeline.serving.history import Search, search
 from postroom.pipeline.serving.insights import Period
 from postroom.pipeline.serving.status import last_run
 from postroom.pipeline.sources.sqlite import open_source
-from postroom.room import open_sync
+from postroom.runtime import open_sync
 from tests.pipeline.tiny import put
 
 DAY = date(2026, 11, 30)
@@ -190,7 +190,7 @@ def test_what_was_said_in_one_microsecond_is_sent_again_in_its_order(lake: Lake)
     for number in (3, 1, 4, 2):
         put(lake, MESSAGES, said(number))
     with engine(lake) as light:
-        commands: list[Any] = replayed(light, Replay(trace="talk"), "tester")
+        commands: list[Any] = replayed(light, ReplayReport(trace="talk"), "tester")
     assert [command.messages[0].body["text"] for command in commands] == [f"word {n}" for n in (1, 2, 3, 4)]
 
 

@@ -11,7 +11,7 @@ from postroom.pipeline.bronze.ingest import CLEAN
 from postroom.pipeline.bronze.redaction import MARK, redact
 from postroom.pipeline.lake.tables import MESSAGES
 from postroom.pipeline.sources.sqlite import open_source
-from postroom.room import open_sync
+from postroom.runtime import open_sync
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from postroom.providers import (
     Failed,
     Progress,
     Provider,
-    Rule,
     Script,
     ScriptProvider,
+    ScriptRule,
     ToolUse,
     TurnRequest,
     TurnStream,
@@ -35,7 +35,7 @@ class Chain:
 
 
 def one(name: str, clock: ManualClock | None = None, **rule: object) -> ScriptProvider:
-    script = Script(rules=(Rule(**rule),), pace=0)  # type: ignore[arg-type]
+    script = Script(rules=(ScriptRule(**rule),), pace=0)  # type: ignore[arg-type]
     return ScriptProvider(script, name=name, clock=clock)
 
 

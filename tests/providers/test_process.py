@@ -10,7 +10,7 @@ import pytest
 
 from postroom.providers import Cause, TurnLimits
 from postroom.providers.leftovers import end_leftovers, find_leftovers
-from postroom.providers.process import Child, Command, Exit, LimitReached
+from postroom.providers.process import Child, Exit, ProcessCommand, ProcessLimitReached
 from tests.providers.conftest import is_alive, until
 
 PATIENT = TurnLimits(wall_clock=200, idle=100, grace=60, term=0.2)
@@ -21,8 +21,8 @@ def mark(folder: Path) -> str:
     return f"turn-{folder}"
 
 
-def shell(script: str, folder: Path, *, stdin: bytes = b"", limits: TurnLimits = PATIENT) -> Command:
-    return Command(
+def shell(script: str, folder: Path, *, stdin: bytes = b"", limits: TurnLimits = PATIENT) -> ProcessCommand:
+    return ProcessCommand(
         program="/bin/sh",
         arguments=("-c", script),
         stdin=stdin,
@@ -32,7 +32,7 @@ def shell(script: str, folder: Path, *, stdin: bytes = b"", limits: TurnLimits =
     )
 
 
-async def run(command: Command) -> tuple[list[str], Child]:
+async def run(command: ProcessCommand) -> tuple[list[str], Child]:
     async with Child(command) as child:
         lines = [line async for line in child.lines()]
     return lines, child
@@ -83,7 +83,7 @@ async def test_a_program_that_cannot_be_started_is_named(tmp_path: Path) -> None
     broken = tmp_path / "broken"
     broken.write_text("#!/no/such/interpreter\n")
     broken.chmod(0o755)
-    command = Command(
+    command = ProcessCommand(
         program=str(broken), arguments=(), stdin=b"", folder=tmp_path, environment={}, limits=PATIENT
     )
     lines, child = await run(command)
@@ -110,7 +110,7 @@ async def test_the_program_inherits_no_descriptor_of_ours(tmp_path: Path) -> Non
     ],
 )
 async def test_time_limits_end_a_program_that_hangs(tmp_path: Path, limits: TurnLimits, cause: Cause) -> None:
-    with pytest.raises(LimitReached) as reached:
+    with pytest.raises(ProcessLimitReached) as reached:
         await run(shell("sleep 600", tmp_path, limits=limits))
     assert reached.value.cause is cause
     assert find_leftovers(mark(tmp_path)) == []
@@ -118,7 +118,7 @@ async def test_time_limits_end_a_program_that_hangs(tmp_path: Path, limits: Turn
 
 async def test_a_program_that_talks_without_end_meets_the_wall_clock(tmp_path: Path) -> None:
     limits = TurnLimits(wall_clock=0.3, idle=600, term=0.2, output_bytes=10**12)
-    with pytest.raises(LimitReached) as reached:
+    with pytest.raises(ProcessLimitReached) as reached:
         await run(shell("yes", tmp_path, limits=limits))
     assert reached.value.cause is Cause.WALL_CLOCK
 
@@ -134,7 +134,7 @@ async def test_signs_of_life_on_stderr_count(tmp_path: Path) -> None:
 
 async def test_output_beyond_the_limit_ends_the_program(tmp_path: Path) -> None:
     limits = TurnLimits(wall_clock=200, idle=100, term=0.2, output_bytes=1_000_000)
-    with pytest.raises(LimitReached) as reached:
+    with pytest.raises(ProcessLimitReached) as reached:
         await run(shell("yes", tmp_path, limits=limits))
     assert reached.value.cause is Cause.OUTPUT_LIMIT
 

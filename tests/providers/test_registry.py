@@ -10,8 +10,8 @@ from postroom.providers import (
     ErrorKind,
     ProviderSettings,
     Registry,
-    Rule,
     Script,
+    ScriptRule,
     UnknownCustomProvider,
     UnknownProvider,
 )
@@ -129,7 +129,7 @@ async def test_a_local_server_needs_no_key(office: Office) -> None:
 
 
 async def test_choices_are_tried_in_order_each_with_its_own_model_and_session(office: Office) -> None:
-    settings = ProviderSettings(script=Script(rules=(Rule(reply="$session"),), pace=0))
+    settings = ProviderSettings(script=Script(rules=(ScriptRule(reply="$session"),), pace=0))
     registry = Registry(settings, parent=office.parent)
     first = await tell(registry.get("anthropic"), office.request())
     request = office.request(fake="e529", session_id=first.session)

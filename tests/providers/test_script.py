@@ -12,9 +12,9 @@ from postroom.clock import SECOND, ManualClock
 from postroom.providers import (
     Cause,
     ErrorKind,
-    Rule,
     Script,
     ScriptProvider,
+    ScriptRule,
     TextChunk,
     ToolUse,
     TurnLimits,
@@ -29,7 +29,7 @@ def ask(prompt: str = "hello", **fields: Any) -> TurnRequest:
     return TurnRequest(agent_id=fields.pop("agent_id", "coder"), prompt=prompt, workspace=Path("/"), **fields)
 
 
-def scripted(*rules: Rule, pace: float = 0.0, clock: ManualClock | None = None) -> ScriptProvider:
+def scripted(*rules: ScriptRule, pace: float = 0.0, clock: ManualClock | None = None) -> ScriptProvider:
     return ScriptProvider(Script(rules=rules, pace=pace), clock=clock)
 
 
@@ -50,19 +50,19 @@ async def test_the_same_messages_give_the_same_answers() -> None:
 
 
 async def test_the_first_rule_that_matches_decides() -> None:
-    provider = scripted(Rule(match="deploy", reply="one"), Rule(match=".*", reply="two"))
+    provider = scripted(ScriptRule(match="deploy", reply="one"), ScriptRule(match=".*", reply="two"))
     assert (await tell(provider, ask("please DEPLOY it"))).answer == "one"
     assert (await tell(provider, ask("something else"))).answer == "two"
 
 
 async def test_a_rule_can_be_for_one_agent() -> None:
-    provider = scripted(Rule(agent="writer", reply="I write"), Rule(reply="I do not"))
+    provider = scripted(ScriptRule(agent="writer", reply="I write"), ScriptRule(reply="I do not"))
     assert (await tell(provider, ask(agent_id="writer"))).answer == "I write"
     assert (await tell(provider, ask(agent_id="coder"))).answer == "I do not"
 
 
 async def test_a_reply_uses_the_groups_of_the_match_and_hands_work_on() -> None:
-    rule = Rule(
+    rule = ScriptRule(
         match=r"ask (?P<mate>\w+) to (?P<task>.+)", reply="Right.", hand_off={"$mate": "$task, says $agent"}
     )
     told = await tell(scripted(rule), ask("ask writer to rhyme"))
@@ -70,13 +70,13 @@ async def test_a_reply_uses_the_groups_of_the_match_and_hands_work_on() -> None:
 
 
 async def test_dollars_in_a_message_are_only_dollars() -> None:
-    assert (await tell(scripted(Rule(reply="$prompt $5 $nothing")), ask("cost: $agent"))).answer == (
+    assert (await tell(scripted(ScriptRule(reply="$prompt $5 $nothing")), ask("cost: $agent"))).answer == (
         "cost: $agent $5 $nothing"
     )
 
 
 async def test_an_answer_can_come_in_pieces() -> None:
-    told = await tell(scripted(Rule(reply="abcdefg", chunks=3)), ask())
+    told = await tell(scripted(ScriptRule(reply="abcdefg", chunks=3)), ask())
     assert [chunk.text for chunk in told.of(TextChunk)] == ["ab", "cd", "efg"]
     assert told.answer == "abcdefg"
     assert pieces("ab", 5) == ["a", "b"]
@@ -84,7 +84,7 @@ async def test_an_answer_can_come_in_pieces() -> None:
 
 
 async def test_it_can_fail_a_number_of_times_and_then_work(still: ManualClock) -> None:
-    rule = Rule(match="flaky", fail=ErrorKind.RATE_LIMIT, times=2, retry_after=60, reply="at last")
+    rule = ScriptRule(match="flaky", fail=ErrorKind.RATE_LIMIT, times=2, retry_after=60, reply="at last")
     provider = scripted(rule, clock=still)
     for _ in range(2):
         failed = (await tell(provider, ask("flaky"))).failed
@@ -94,13 +94,13 @@ async def test_it_can_fail_a_number_of_times_and_then_work(still: ManualClock) -
 
 @pytest.mark.parametrize("kind", list(ErrorKind))
 async def test_it_can_fail_in_every_way(kind: ErrorKind) -> None:
-    provider = scripted(Rule(fail=kind))
+    provider = scripted(ScriptRule(fail=kind))
     for _ in range(3):
         assert (await tell(provider, ask())).failed.kind is kind
 
 
 async def test_time_is_scaled() -> None:
-    rule = Rule(seconds=100, chunks=5, reply="done now")
+    rule = ScriptRule(seconds=100, chunks=5, reply="done now")
     started = time.monotonic()
     assert (await tell(scripted(rule, pace=0.001), ask())).answer == "done now"
     assert 0.1 <= time.monotonic() - started < 60
@@ -113,14 +113,14 @@ async def test_time_is_scaled() -> None:
         (TurnLimits(wall_clock=0.05, idle=600), Cause.WALL_CLOCK),
     ],
 )
-@pytest.mark.parametrize("rule", [Rule(hang=True), Rule(seconds=1000)])
-async def test_limits_hold_for_it_too(rule: Rule, limits: TurnLimits, cause: Cause) -> None:
+@pytest.mark.parametrize("rule", [ScriptRule(hang=True), ScriptRule(seconds=1000)])
+async def test_limits_hold_for_it_too(rule: ScriptRule, limits: TurnLimits, cause: Cause) -> None:
     failed = (await tell(scripted(rule, pace=1), ask(limits=limits))).failed
     assert (failed.kind, failed.cause) == (ErrorKind.TIMED_OUT, cause)
 
 
 async def test_a_turn_that_hangs_can_be_cancelled() -> None:
-    turn = asyncio.create_task(tell(scripted(Rule(hang=True)), ask()))
+    turn = asyncio.create_task(tell(scripted(ScriptRule(hang=True)), ask()))
     await asyncio.sleep(0.01)
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -128,7 +128,7 @@ async def test_a_turn_that_hangs_can_be_cancelled() -> None:
 
 
 async def test_a_session_counts_its_turns() -> None:
-    provider = scripted(Rule(reply="turn $turn"))
+    provider = scripted(ScriptRule(reply="turn $turn"))
     first = await tell(provider, ask())
     assert first.answer == "turn 1"
     assert (await tell(provider, ask(session_id=first.session))).answer == "turn 2"
@@ -136,7 +136,7 @@ async def test_a_session_counts_its_turns() -> None:
 
 
 async def test_tools_are_told() -> None:
-    told = await tell(scripted(Rule(tools=("Bash", "Read"))), ask())
+    told = await tell(scripted(ScriptRule(tools=("Bash", "Read"))), ask())
     assert [tool.name for tool in told.of(ToolUse)] == ["Bash", "Bash", "Read", "Read"]
 
 

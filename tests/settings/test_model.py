@@ -15,7 +15,7 @@ from postroom.settings import (
     Settings,
     check_id,
     check_new_id,
-    concerns,
+    find_warnings,
     home_folder,
     is_id,
     parse,
@@ -262,7 +262,7 @@ def test_new_ids_are_neither_reserved_nor_taken() -> None:
 def test_an_agent_called_default_in_an_old_file_is_the_default_agent() -> None:
     loaded = parse({"agents": {"other": {}, "default": {}}})
     assert loaded.default_agent_id() == "default"
-    assert any("agents.default" in concern for concern in concerns(loaded))
+    assert any("agents.default" in concern for concern in find_warnings(loaded))
 
 
 def test_what_will_not_work_is_a_concern_and_no_error() -> None:
@@ -278,13 +278,13 @@ def test_what_will_not_work_is_a_concern_and_no_error() -> None:
             "channels": {"defaults": {"1": "gone", "2": "T"}},
         }
     )
-    fields = [concern.partition(":")[0] for concern in concerns(loaded)]
+    fields = [concern.partition(":")[0] for concern in find_warnings(loaded)]
     assert fields == [
         *("agents.a.provider", "agents.b.provider", "agents.t"),
         *("teams.t.agents", "teams.t.leader_agent", "teams.u.leader_agent"),
         *("default_agent", "channels.defaults.1"),
     ]
-    assert concerns(parse({})) == []
+    assert find_warnings(parse({})) == []
 
 
 def test_the_environment_is_heard_before_the_file() -> None:
@@ -330,7 +330,7 @@ def test_a_heartbeat_is_never_hasty_and_the_owner_is_told() -> None:
         "never": 0,
         "off": 0,
     }
-    assert concerns(loaded) == [
+    assert find_warnings(loaded) == [
         "monitoring.heartbeat_interval: 2 s is too short; every 10 s is used.",
         "agents.own.heartbeat.interval: 9.5 s is too short; every 10 s is used.",
     ]

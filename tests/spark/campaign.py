@@ -7,7 +7,7 @@ import signal
 import threading
 from pathlib import Path
 
-from postroom.pipeline.generator.month import Plan as Month
+from postroom.pipeline.generator.month import MonthPlan as Month
 from postroom.pipeline.generator.month import generate
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.sources.sqlite import open_source

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from postroom.pipeline.generator.month import Plan, generate
+from postroom.pipeline.generator.month import MonthPlan, generate
 from postroom.pipeline.jobs.session import Where, start, stop
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
@@ -66,7 +66,7 @@ def spark(bucket: str) -> Iterator[Any]:
 def month(tmp_path_factory: pytest.TempPathFactory) -> SqliteSource:
     """Two days of mail, of which not everything has ended."""
     path = tmp_path_factory.mktemp("month") / "room.db"
-    generate(path, Plan(end=END, days=2, per_day=110, seed=7))
+    generate(path, MonthPlan(end=END, days=2, per_day=110, seed=7))
     store = open_source(str(path))
     leave_open(store)
     return store

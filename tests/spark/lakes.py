@@ -8,16 +8,16 @@ import apsw
 import pyarrow as pa
 
 from postroom.clock import SECOND, ManualClock
+from postroom.pipeline.jobs.bronze import take_in
 from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.progress import silent
 from postroom.pipeline.jobs.run import Options, Summary, run
 from postroom.pipeline.jobs.run_log import RunLog
-from postroom.pipeline.jobs.take_in import take_in
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import ALL, MESSAGE_LIFE, MESSAGES, QUARANTINE, RUNS, Table
 from postroom.pipeline.lake.upsert import read_batches
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
-from postroom.room import open_sync
+from postroom.runtime import open_sync
 
 END = 1_794_700_800 * 10**6
 COMPARED = tuple(table for table in ALL if table not in (RUNS, QUARANTINE))

@@ -12,7 +12,7 @@ from typing import Any
 
 from postroom.clock import SystemClock
 from postroom.errors import PostroomError
-from postroom.pipeline.lake.files import FileWriter, Written
+from postroom.pipeline.lake.files import FileWriter, WrittenFile
 from postroom.pipeline.lake.lake import Lake
 
 FATE = "POSTROOM_TEST_FATE"
@@ -37,7 +37,7 @@ def beset() -> None:
         write(self, rows)
         ask("in a file")
 
-    def closing(self: FileWriter, note: str = "") -> Written:
+    def closing(self: FileWriter, note: str = "") -> WrittenFile:
         written = close(self, note)
         ask("after a file")
         return written

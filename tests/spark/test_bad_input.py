@@ -11,15 +11,15 @@ import pytest
 
 from postroom.clock import SECOND, ManualClock
 from postroom.errors import StoreCorrupt
-from postroom.kernel.ledger import Draft
-from postroom.pipeline.failures import LakeDamaged, LakeFull, LakeTooNew, LedgerGap, OtherLedger, PipelineBusy
-from postroom.pipeline.generator.month import Plan, generate
+from postroom.kernel.ledger import EventDraft
+from postroom.pipeline.errors import LakeDamaged, LakeFull, LakeTooNew, LedgerGap, OtherLedger, PipelineBusy
+from postroom.pipeline.generator.month import MonthPlan, generate
 from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.lock import locked
-from postroom.pipeline.jobs.make_sense import live
 from postroom.pipeline.jobs.progress import silent
 from postroom.pipeline.jobs.run import Summary
 from postroom.pipeline.jobs.run_log import RunLog
+from postroom.pipeline.jobs.silver import live
 from postroom.pipeline.lake.lake import Lake, named
 from postroom.pipeline.lake.tables import (
     BRONZE,
@@ -56,7 +56,7 @@ def appended(store: SqliteSource, *events: tuple[int, str, str, dict[str, Any]])
     tx: Any = opened.begin()
     for moment, kind, message, data in events:
         place = ("default", "shop", "orders", message, None, None, "test")
-        tx.append(Draft(moment, kind, *place, json.dumps(data)))
+        tx.append(EventDraft(moment, kind, *place, json.dumps(data)))
     opened.commit(tx)
     opened.close()
 
@@ -193,7 +193,7 @@ def test_a_page_of_the_store_that_cannot_be_read_is_named_and_nothing_is_committ
 
 def test_another_store_is_refused(spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
-    generate(other, Plan(end=END, days=0.5, per_day=50, seed=8))
+    generate(other, MonthPlan(end=END, days=0.5, per_day=50, seed=8))
     with pytest.raises(OtherLedger, match="restored from a backup"):
         fill(spark, filled, open_source(str(other)))
     store = copy_of(month, tmp_path)

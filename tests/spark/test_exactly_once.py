@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postroom.pipeline.bronze import ingest
-from postroom.pipeline.failures import SparkFailed
+from postroom.pipeline.errors import SparkFailed
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import BRONZE, LEDGER, Table
 from postroom.pipeline.sources.sqlite import SqliteSource

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.daemon.house_process import HouseProcess
+from tests.app.house_process import HouseProcess
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from postroom.clock import SECOND, ManualClock
-from postroom.pipeline.jobs.retain import retain
+from postroom.pipeline.jobs.retention import retain
 from postroom.pipeline.jobs.run import Summary
 from postroom.pipeline.jobs.watch import watch
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import GOLD, LEDGER, MESSAGE_LIFE, QUEUE_HOUR
 from postroom.pipeline.sources.sqlite import SqliteSource
-from postroom.room import open_sync
+from postroom.runtime import open_sync
 from tests.spark.lakes import END, copied, copy_of, fill, rows, same_later
 
 

@@ -11,12 +11,12 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from postroom.api.insights import Archive, routes, topics
+from postroom.api.office.insights import Archive, routes, topics
 from postroom.errors import PostroomError
-from postroom.pipeline.failures import LakeMissing, QueryRefused
+from postroom.pipeline.errors import LakeMissing, QueryRefused
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import TRACES
-from postroom.pipeline.serving.engine import Engine, engine
+from postroom.pipeline.serving.engine import QueryEngine, engine
 from postroom.pipeline.serving.history import Search, life, search
 from postroom.pipeline.serving.insights import overview, period
 from postroom.pipeline.serving.report import report
@@ -26,7 +26,7 @@ from tests.spark.lakes import rows
 
 
 @pytest.fixture(scope="module")
-def light(filled: Lake) -> Iterator[Engine]:
+def light(filled: Lake) -> Iterator[QueryEngine]:
     with engine(filled) as opened:
         yield opened
 
@@ -36,7 +36,7 @@ def test_without_a_lake_it_is_said_how_to_make_one(tmp_path: Path) -> None:
         pass
 
 
-def test_a_query_reaches_nothing_but_the_lake(light: Engine, tmp_path: Path) -> None:
+def test_a_query_reaches_nothing_but_the_lake(light: QueryEngine, tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
     for sql in (
         f"SELECT * FROM read_csv('{tmp_path}/secret.csv')",
@@ -50,7 +50,7 @@ def test_a_query_reaches_nothing_but_the_lake(light: Engine, tmp_path: Path) -> 
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_the_overview_counts_every_message_once(light: Engine) -> None:
+def test_the_overview_counts_every_message_once(light: QueryEngine) -> None:
     total = overview(light, period(light, days=4000))
     assert total["messages"] == light.rows("SELECT count(*) AS n FROM message_life")[0]["n"]
     assert total["cost_usd"] == pytest.approx(
@@ -58,7 +58,9 @@ def test_the_overview_counts_every_message_once(light: Engine) -> None:
     )
 
 
-def test_a_trace_is_found_by_any_of_its_messages(light: Engine, filled: Lake, month: SqliteSource) -> None:
+def test_a_trace_is_found_by_any_of_its_messages(
+    light: QueryEngine, filled: Lake, month: SqliteSource
+) -> None:
     deep = max(rows(filled, TRACES), key=lambda row: row["messages"])
     by_talk = trace(light, month, deep["trace_id"])
     by_message = trace(light, None, by_talk["spans"][-1]["span_id"])
@@ -71,7 +73,9 @@ def test_a_trace_is_found_by_any_of_its_messages(light: Engine, filled: Lake, mo
     assert {span["span_id"] for span in alone["spans"]} == {span["span_id"] for span in by_talk["spans"]}
 
 
-def test_search_finds_in_store_and_lake_and_each_message_once(light: Engine, month: SqliteSource) -> None:
+def test_search_finds_in_store_and_lake_and_each_message_once(
+    light: QueryEngine, month: SqliteSource
+) -> None:
     wanted = Search(words=("the", "INVOICE"), limit=500)
     together = search(light, month, wanted)
     ids = [row["id"] for row in together]
@@ -84,7 +88,7 @@ def test_search_finds_in_store_and_lake_and_each_message_once(light: Engine, mon
     assert all("coder" in (row["agent"], row["from_agent"]) for row in narrow)
 
 
-def test_a_life_is_told_from_the_lake_alone(light: Engine, filled: Lake) -> None:
+def test_a_life_is_told_from_the_lake_alone(light: QueryEngine, filled: Lake) -> None:
     root = rows(filled, TRACES)[0]["root_id"]
     told = life(light, root)
     assert told is not None
@@ -93,7 +97,7 @@ def test_a_life_is_told_from_the_lake_alone(light: Engine, filled: Lake) -> None
     assert life(light, "nobody") is None
 
 
-def test_the_report_is_one_page_that_asks_for_nothing(light: Engine) -> None:
+def test_the_report_is_one_page_that_asks_for_nothing(light: QueryEngine) -> None:
     page = report(light, period(light), "now")
     assert not re.search(r"""(src|href)=|url\((?!#)|@import|<script""", page)
     charts = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
@@ -105,7 +109,7 @@ def test_the_report_is_one_page_that_asks_for_nothing(light: Engine) -> None:
 
 
 def test_names_from_outside_cannot_break_out_of_the_report(
-    light: Engine, monkeypatch: pytest.MonkeyPatch
+    light: QueryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from postroom.pipeline.serving import insights
 

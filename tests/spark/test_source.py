@@ -6,10 +6,10 @@ from typing import Any
 import apsw
 import pytest
 
-from postroom.pipeline.failures import LedgerGap
+from postroom.pipeline.errors import LedgerGap
 from postroom.pipeline.sources.spark import LedgerStream, register
 from postroom.pipeline.sources.sqlite import SqliteSource
-from postroom.room import open_sync
+from postroom.runtime import open_sync
 from tests.spark.lakes import copy_of
 
 

@@ -9,16 +9,16 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from postroom.api.insights import Archive, routes
+from postroom.api.office.insights import Archive, routes
 from postroom.clock import SECOND, ManualClock
 from postroom.kernel.model import Message
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import TRACES
-from postroom.pipeline.serving.engine import Engine, engine
-from postroom.pipeline.serving.lives import Life
+from postroom.pipeline.serving.engine import QueryEngine, engine
+from postroom.pipeline.serving.live_traces import Life
 from postroom.pipeline.serving.traces import trace
 from postroom.pipeline.sources.sqlite import SqliteSource
-from postroom.room import SyncRoom, open_sync
+from postroom.runtime import SyncRoom, open_sync
 from tests.spark.lakes import END, copied, copy_of, fill, rows
 from tests.terminal.cli.runner import Cli
 
@@ -74,7 +74,7 @@ def half(month: SqliteSource, tmp_path_factory: pytest.TempPathFactory) -> Sqlit
 
 
 @pytest.fixture(scope="module")
-def before(filled: Lake) -> Iterator[Engine]:
+def before(filled: Lake) -> Iterator[QueryEngine]:
     with engine(filled) as opened:
         yield opened
 
@@ -82,14 +82,14 @@ def before(filled: Lake) -> Iterator[Engine]:
 @pytest.fixture(scope="module")
 def after(
     spark: Any, filled: Lake, half: SqliteSource, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Engine]:
+) -> Iterator[QueryEngine]:
     lake = copied(filled, tmp_path_factory.mktemp("lake") / "lake")
     fill(spark, lake, half)
     with engine(lake) as opened:
         yield opened
 
 
-def every(light: Engine) -> list[str]:
+def every(light: QueryEngine) -> list[str]:
     return [row["trace_id"] for row in light.rows("SELECT trace_id FROM traces ORDER BY trace_id")]
 
 
@@ -98,7 +98,7 @@ def unmarked(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_is_not_in_the_lake_yet_is_told_as_the_lake_tells_it_later(
-    before: Engine, after: Engine, half: SqliteSource
+    before: QueryEngine, after: QueryEngine, half: SqliteSource
 ) -> None:
     told = {name: trace(before, half, name) for name in every(after)}
     fresh = [name for name, each in told.items() if any(span.get("fresh") for span in each["spans"])]
@@ -109,12 +109,14 @@ def test_what_is_not_in_the_lake_yet_is_told_as_the_lake_tells_it_later(
         assert unmarked(each) == trace(after, half, name), name
 
 
-def test_the_store_alone_tells_a_conversation_as_the_lake_does(after: Engine, half: SqliteSource) -> None:
+def test_the_store_alone_tells_a_conversation_as_the_lake_does(
+    after: QueryEngine, half: SqliteSource
+) -> None:
     for name in every(after):
         assert unmarked(trace(None, half, name)) == trace(after, half, name), name
 
 
-def test_money_is_added_without_rounding(before: Engine, half: SqliteSource) -> None:
+def test_money_is_added_without_rounding(before: QueryEngine, half: SqliteSource) -> None:
     told = trace(before, half, NEW)
     assert [span["cost_usd"] for span in told["spans"]] == [0.1, 0.1, 0.1]
     assert told["summary"]["cost_usd"] == 0.3
@@ -125,7 +127,7 @@ def test_money_is_added_without_rounding(before: Engine, half: SqliteSource) -> 
 def test_api_and_command_line_give_the_same_answer(
     with_lake: bool,
     filled: Lake,
-    before: Engine,
+    before: QueryEngine,
     half: SqliteSource,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -150,7 +152,7 @@ def test_api_and_command_line_give_the_same_answer(
 
 
 def test_a_conversation_that_is_all_in_the_lake_is_not_counted_again(
-    before: Engine, filled: Lake, month: SqliteSource
+    before: QueryEngine, filled: Lake, month: SqliteSource
 ) -> None:
     for row in rows(filled, TRACES)[:20]:
         told = trace(before, month, row["trace_id"])

@@ -10,19 +10,19 @@ import pytest
 
 from postroom.clock import ManualClock
 from postroom.kernel import commands as c
-from postroom.kernel.erasure import Subject
-from postroom.pipeline.failures import OtherLedger
-from postroom.pipeline.generator.month import Plan, generate
+from postroom.kernel.erasure.subject import Subject
+from postroom.pipeline.errors import OtherLedger
+from postroom.pipeline.generator.month import MonthPlan, generate
 from postroom.pipeline.jobs.backtest import backtest, guard
 from postroom.pipeline.jobs.erase import LakeEraser
 from postroom.pipeline.jobs.prune import HOLD, prune
-from postroom.pipeline.jobs.replay import MARK, Replay, replayed
+from postroom.pipeline.jobs.replay import MARK, ReplayReport, replayed
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import BRONZE, LEDGER, MESSAGE_LIFE, MESSAGES, TRACES
 from postroom.pipeline.serving.engine import engine
 from postroom.pipeline.serving.history import Search, search
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
-from postroom.room import open_sync
+from postroom.runtime import open_sync
 from tests.pipeline.tiny import put
 from tests.spark.lakes import END, copied, copy_of, rows
 
@@ -59,7 +59,7 @@ def test_nothing_is_pruned_that_the_lake_does_not_have(month: SqliteSource, tmp_
 def test_nothing_is_pruned_by_the_lake_of_another_store(filled: Lake, tmp_path: Path) -> None:
     """A store that was begun anew, or restored, must not lose what an old lake seems to have."""
     other = tmp_path / "other.db"
-    generate(other, Plan(end=END, days=3, per_day=110, seed=8))
+    generate(other, MonthPlan(end=END, days=3, per_day=110, seed=8))
     store = open_source(str(other))
     assert store.snapshot().head > filled.positions(LEDGER).ledger
     before = counts(store)
@@ -115,7 +115,7 @@ def test_a_replay_sends_what_people_wrote_once_and_marked(
 ) -> None:
     store = copy_of(month, tmp_path)
     talk = next(row for row in rows(filled, TRACES) if row["handoffs"] and row["channel"])
-    wanted = Replay(trace=talk["trace_id"], agent="writer", model="small", usd=0.5)
+    wanted = ReplayReport(trace=talk["trace_id"], agent="writer", model="small", usd=0.5)
     with engine(filled) as light:
         commands = replayed(light, wanted, "tester")
     assert len(commands) == 1

@@ -15,18 +15,18 @@ import pytest
 import postroom
 from postroom import Message, Room
 from postroom.clock import SystemClock
-from postroom.kernel import service, webhooks
+from postroom.kernel import service_commands, webhooks
 from postroom.kernel.commands import Claim
 from postroom.kernel.rows import Stored
 from postroom.kernel.webhooks import Webhook
 from postroom.webhooks import delivery as deliveries
 from postroom.webhooks.addresses import networks, nowhere
-from postroom.webhooks.crowd import AT_ONCE, LONGEST_S, Crowd
-from postroom.webhooks.delivery import Couriers
+from postroom.webhooks.certificates import trusting
+from postroom.webhooks.concurrency import AT_ONCE, LONGEST_S, ReceiverLimits
+from postroom.webhooks.delivery import DeliveryWorkers
 from postroom.webhooks.relay import delivery
-from postroom.webhooks.service import Webhooks, make_place
-from postroom.webhooks.trust import trusting
-from tests.api.v1.receiver import Receiver, everywhere
+from postroom.webhooks.service import WebhookService, make_place
+from tests.api.queue.receiver import Receiver, everywhere
 from tests.webhooks.authority import Authority
 
 HOST = "hooks.example.org"
@@ -54,7 +54,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 async def telling(folder: Path, **options: Any) -> AsyncIterator[Room]:
     async with (
         postroom.open(f"sqlite:///{folder / 'room.db'}", durability="relaxed") as room,
-        Webhooks(room, **{"inside": everywhere, **options}).running(),
+        WebhookService(room, **{"inside": everywhere, **options}).running(),
     ):
         yield room
 
@@ -82,7 +82,9 @@ async def send(room: Room, url: str, **options: Any) -> str:
         **{"max_retries": 1, **options},
     )
     await room.run(
-        service.File(kind=webhooks.KIND, key=hook.id, data=msgspec.to_builtins(hook), tenant="default")
+        service_commands.PutServiceDocument(
+            kind=webhooks.KIND, key=hook.id, data=msgspec.to_builtins(hook), tenant="default"
+        )
     )
     told = webhooks.envelope(webhooks.TEST, f"evt_{url}", "default", {}, 0)
     return (await room.run(delivery(hook, told, None)))[0].id
@@ -232,8 +234,8 @@ async def test_a_silent_receiver_is_given_up_and_others_get_theirs(
 async def test_a_stop_leaves_no_task_behind(tmp_path: Path) -> None:
     async with postroom.open(f"sqlite:///{tmp_path / 'room.db'}", durability="relaxed") as room:
         before = asyncio.all_tasks()
-        async with Webhooks(room).running(), asyncio.timeout(120):
-            while not room._core.hub._lines:  # noqa: ASYNC110 - until the couriers wait for work
+        async with WebhookService(room).running(), asyncio.timeout(120):
+            while not room._core.wakeups._lines:  # noqa: ASYNC110 - until the workers wait for work
                 await asyncio.sleep(0.01)
         assert asyncio.all_tasks() == before
 
@@ -247,7 +249,7 @@ async def test_what_is_taken_in_the_moment_of_a_stop_is_still_delivered(
     ):
         await make_place(room)
         sent = await send(room, f"http://127.0.0.1:{port}/")
-        running = asyncio.create_task(Couriers(room, SystemClock(), inside=everywhere).run())
+        running = asyncio.create_task(DeliveryWorkers(room, SystemClock(), inside=everywhere).run())
         take = room.take
 
         async def take_and_stop(command: Claim, wait: float = 0) -> list[Stored]:
@@ -263,7 +265,7 @@ async def test_what_is_taken_in_the_moment_of_a_stop_is_still_delivered(
 
 
 def test_who_does_not_answer_gets_few_couriers() -> None:
-    crowd = Crowd()
+    crowd = ReceiverLimits()
     assert [crowd.enter("slow") for _ in range(10)] == [None] * 10, "nobody knows yet that it is slow"
     for _ in range(10):
         crowd.leave("slow", answered=False)

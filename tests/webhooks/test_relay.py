@@ -10,9 +10,9 @@ import postroom
 from postroom import Room
 from postroom.errors import PostroomError, StoreFull
 from postroom.kernel import commands as c
-from postroom.kernel import service, webhooks
-from postroom.kernel.model import PlaceState
-from postroom.kernel.store import MessageFilter
+from postroom.kernel import service_commands, webhooks
+from postroom.kernel.model import LifecycleState
+from postroom.kernel.ports import MessageFilter
 from postroom.kernel.webhooks import Webhook
 from postroom.webhooks.relay import Relay
 from postroom.webhooks.service import make_place
@@ -31,7 +31,9 @@ async def prepared(room: Room) -> Relay:
         id="h", tenant="default", url="https://x.org/", events=webhooks.EVENTS[:1], secret="s" * 16
     )
     data = msgspec.to_builtins(hook)
-    await room.run(service.File(kind=webhooks.KIND, key="h", data=data, tenant="default"))
+    await room.run(
+        service_commands.PutServiceDocument(kind=webhooks.KIND, key="h", data=data, tenant="default")
+    )
     await room.create_queue("jobs")
     relay = Relay(room)
     while await relay.step():
@@ -70,7 +72,7 @@ async def test_one_queue_that_takes_nothing_keeps_no_other_from_being_told(tmp_p
         relay = await prepared(room)
         await room.run(c.Subscribe(queue="default/_events", name="reader", exist_ok=True))
         sent = await room.publish("jobs", 1)
-        await room.run(c.SetScopeState(slug="default", state=PlaceState.ARCHIVED))
+        await room.run(c.SetScopeState(slug="default", state=LifecycleState.ARCHIVED))
         while await relay.step():
             pass
         assert await told(room) == [sent.id]

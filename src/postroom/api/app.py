@@ -9,20 +9,20 @@ from importlib.util import find_spec
 from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from postroom import __version__
-from postroom.api import examples, pages, problems
-from postroom.api.answers import Json, error_body
-from postroom.api.express import Express
-from postroom.api.front import Front
-from postroom.api.routes import (
+from postroom import __version__, portal
+from postroom.api import commands, error_responses, examples, health, metrics
+from postroom.api.auth.auth_middleware import TOOLS, AuthMiddleware
+from postroom.api.auth.logins import Logins
+from postroom.api.auth.owner_token import OwnerToken
+from postroom.api.auth.refusal_log import RefusalLog
+from postroom.api.dependencies import Dependencies
+from postroom.api.mcp.lazy import LazyTools
+from postroom.api.office import (
     agents,
-    commands,
     conversations,
     guards,
-    health,
     imports,
     messages,
-    metrics,
     pairing,
     plugins,
     queue,
@@ -33,13 +33,10 @@ from postroom.api.routes import (
     tasks,
     teams,
 )
-from postroom.api.security.audit import Audit
-from postroom.api.security.doorkeeper import TOOLS, Doorkeeper
-from postroom.api.security.logins import Logins
-from postroom.api.security.tokens import OwnerToken
+from postroom.api.office.fast_messages import FastMessages
+from postroom.api.responses import Json, error_body
 from postroom.api.stream import route
-from postroom.api.stream.tail import Tail
-from postroom.api.tools.later import LaterTools
+from postroom.api.stream.tail import EventTail
 
 ABOUT = """Everything the office can do. Send the token from `POSTROOM_HOME/token` as
 `Authorization: Bearer …`. Errors have a sentence in `error` and a stable `code`."""
@@ -66,12 +63,12 @@ PARTS = (
 
 
 def create_app(
-    front: Front,
+    front: Dependencies,
     *,
     more: Sequence[APIRouter] = (),
     aliases: Mapping[str, str] | None = None,
     tools: bool = True,
-) -> "Api":
+) -> "OfficeApi":
     """`more` are routers of other parts of the house, already put together, some of them also reached under
     another beginning of the path, by `aliases`; `tools` are those at `/mcp`."""
 
@@ -96,20 +93,20 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    problems.register(app)
+    error_responses.register(app)
     owner = OwnerToken(front.token)
     logins = Logins(owner, front.clock)
-    audit = Audit(front.room, front.clock, front.redact)
-    tail = Tail(front.room, front.translate)
+    audit = RefusalLog(front.room, front.clock, front.redact)
+    tail = EventTail(front.room, front.translate)
     for part in PARTS:
         app.include_router(part.routes(front))
     app.include_router(route.routes(front, tail))
     app.include_router(metrics.routes(front, lambda: tail.listeners))
     for router in more:
         app.include_router(router)
-    served = LaterTools(lambda: _tools(front, app)) if tools and find_spec("mcp") else None
-    keeper = Doorkeeper(
-        Express(front, _Split(app, served, aliases or {})),
+    served = LazyTools(lambda: _tools(front, app)) if tools and find_spec("mcp") else None
+    keeper = AuthMiddleware(
+        FastMessages(front, _Split(app, served, aliases or {})),
         settings=lambda: front.staff.settings,
         owner=owner,
         logins=logins,
@@ -117,13 +114,15 @@ def create_app(
         clock=front.clock,
         check_key=front.check_key,
     )
-    pages.register(app, front, logins, keeper.failed_login)
+    portal.register(app, front, logins, keeper.failed_login)
     examples.show(app)
-    return Api(keeper, tail, front.closing)
+    return OfficeApi(keeper, tail, front.closing)
 
 
-def _tools(front: Front, inner: ASGIApp) -> tuple[ASGIApp, contextlib.AbstractAsyncContextManager[None]]:
-    from postroom.api.tools.server import running, tool_app
+def _tools(
+    front: Dependencies, inner: ASGIApp
+) -> tuple[ASGIApp, contextlib.AbstractAsyncContextManager[None]]:
+    from postroom.api.mcp.server import running, tool_app
 
     app = tool_app(front, inner)
     return app, running(app)
@@ -176,11 +175,11 @@ async def _once(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Non
 
 
 @dataclass(frozen=True)
-class Api:
+class OfficeApi:
     """The application for a server."""
 
     door: ASGIApp
-    tail: Tail
+    tail: EventTail
     closing: asyncio.Event
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -7,8 +7,8 @@ with Client("http://127.0.0.1:3777", key) as queue:
 """
 
 from postroom.client.asynchronous import AsyncClient
-from postroom.client.failures import ServiceError
+from postroom.client.errors import ServiceError
+from postroom.client.model import Key, Message, Page, Queue, Rule, Scope
 from postroom.client.synchronous import Client
-from postroom.client.things import Key, Message, Page, Queue, Rule, Scope
 
 __all__ = ["AsyncClient", "Client", "Key", "Message", "Page", "Queue", "Rule", "Scope", "ServiceError"]

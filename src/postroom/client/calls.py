@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from postroom.client.failures import refused
-from postroom.client.things import Key, Message, Page, Queue, Rule, Scope
+from postroom.client.errors import refused
+from postroom.client.model import Key, Message, Page, Queue, Rule, Scope
 from postroom.errors import InvalidField
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ import httpx2
 from postroom.client import calls
 from postroom.client.calls import Call
 from postroom.client.connection import options
-from postroom.client.failures import ServiceError
-from postroom.client.pace import pause_after
-from postroom.client.things import Key, Message, Page, Queue, Rule, Scope
+from postroom.client.errors import ServiceError
+from postroom.client.model import Key, Message, Page, Queue, Rule, Scope
+from postroom.client.retry import pause_after
 
 T = TypeVar("T")
 

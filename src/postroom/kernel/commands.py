@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from postroom.kernel.accounts import Charge
-from postroom.kernel.model import NewMessage, PlaceState
+from postroom.kernel.budgets.model import Charge
+from postroom.kernel.model import LifecycleState, NewMessage
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class UpdateScope(Command, frozen=True):
 
 class SetScopeState(Command, frozen=True):
     slug: str
-    state: PlaceState
+    state: LifecycleState
 
 
 class DeleteScope(Command, frozen=True):
@@ -50,7 +50,7 @@ class UpdateQueue(Command, frozen=True):
 
 class SetQueueState(Command, frozen=True):
     queue: str
-    state: PlaceState
+    state: LifecycleState
 
 
 class DeleteQueue(Command, frozen=True):
@@ -87,33 +87,33 @@ class Claim(Command, frozen=True):
     labels: tuple[tuple[str, Any], ...] = ()
 
 
-class Held(Command, frozen=True):
+class ClaimCommand(Command, frozen=True):
     """A command of the holder of a claim."""
 
     message_id: str
     token: str
 
 
-class Complete(Held, frozen=True):
+class Complete(ClaimCommand, frozen=True):
     result: Any = None
 
 
-class Fail(Held, frozen=True):
+class Fail(ClaimCommand, frozen=True):
     reason: str
     kind: str | None = None
     retry: bool = True
     delay_s: float | None = None
 
 
-class Release(Held, frozen=True):
+class Release(ClaimCommand, frozen=True):
     pass
 
 
-class Extend(Held, frozen=True):
+class Extend(ClaimCommand, frozen=True):
     lease_s: float | None = None
 
 
-class Snooze(Held, frozen=True):
+class Snooze(ClaimCommand, frozen=True):
     """Until a moment, or for some seconds."""
 
     until: int | None = None
@@ -216,14 +216,14 @@ class ExpectDocument(Command, frozen=True):
     version: int
 
 
-class Accounting(Command, frozen=True, kw_only=True):
+class BudgetCommand(Command, frozen=True, kw_only=True):
     """A command about accounts, and what it is about."""
 
     correlation_id: str | None = None
     message_id: str | None = None
 
 
-class Reserve(Accounting, frozen=True):
+class Reserve(BudgetCommand, frozen=True):
     """Set amounts aside on several accounts, all or none, for some seconds. `holder` names the work.
 
     It takes the place of all reservations whose holders begin with `supersedes`: of work of which there can
@@ -236,23 +236,23 @@ class Reserve(Accounting, frozen=True):
     supersedes: str | None = None
 
 
-class Settle(Accounting, frozen=True):
+class Settle(BudgetCommand, frozen=True):
     """What the holder's work came to, once."""
 
     holder: str
     charges: tuple[Charge, ...]
 
 
-class ReleaseReservation(Accounting, frozen=True):
+class ReleaseReservation(BudgetCommand, frozen=True):
     holder: str
 
 
-class SetLimit(Accounting, frozen=True):
+class SetLimit(BudgetCommand, frozen=True):
     account: str
     limit: int | None
 
 
-class Freeze(Accounting, frozen=True):
+class Freeze(BudgetCommand, frozen=True):
     """Let an account take no more reservations; `replace` the reason of one that is frozen already.
 
     `final`: nobody is asked whether it goes on, so it need not be remembered for ever."""
@@ -263,11 +263,11 @@ class Freeze(Accounting, frozen=True):
     final: bool = False
 
 
-class Thaw(Accounting, frozen=True):
+class Thaw(BudgetCommand, frozen=True):
     account: str
 
 
-class Hold(Held, frozen=True):
+class Hold(ClaimCommand, frozen=True):
     """Wait until an account thaws, at most until a moment or for some seconds; no attempt is counted."""
 
     account: str

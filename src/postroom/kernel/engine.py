@@ -8,38 +8,37 @@ from typing import Any, TypeVar
 
 from postroom.errors import InvalidField, PostroomError
 from postroom.kernel import commands as c
-from postroom.kernel.desk import Desk, Kit
+from postroom.kernel.budgets import holds, reservations
 from postroom.kernel.housekeeping import steps
-from postroom.kernel.store import Transaction
-from postroom.kernel.verbs import (
-    accounts,
-    dead_letters,
+from postroom.kernel.ports import Transaction
+from postroom.kernel.transitions import (
     documents,
-    filing,
-    holds,
-    places,
+    due,
     priorities,
+    queues,
     records,
-    schema_registry,
+    replay,
+    schemas,
+    service_documents,
     settle,
     subscriptions,
-    sweep,
 )
-from postroom.kernel.verbs.claims import ClaimRun
-from postroom.kernel.verbs.publish import PublishRun
-from postroom.kernel.verbs.settle import CompleteRun
+from postroom.kernel.transitions.claim import ClaimRun
+from postroom.kernel.transitions.context import KernelEnvironment, TransitionContext
+from postroom.kernel.transitions.publish import PublishRun
+from postroom.kernel.transitions.settle import CompleteRun
 
-Handler = Callable[[Desk, Any], Any]
+Handler = Callable[[TransitionContext, Any], Any]
 
 HANDLERS: dict[type[c.Command], Handler] = {
-    c.CreateScope: places.create_scope,
-    c.UpdateScope: places.update_scope,
-    c.SetScopeState: places.set_scope_state,
-    c.DeleteScope: places.delete_scope,
-    c.CreateQueue: places.create_queue,
-    c.UpdateQueue: places.update_queue,
-    c.SetQueueState: places.set_queue_state,
-    c.DeleteQueue: places.delete_queue,
+    c.CreateScope: queues.create_scope,
+    c.UpdateScope: queues.update_scope,
+    c.SetScopeState: queues.set_scope_state,
+    c.DeleteScope: queues.delete_scope,
+    c.CreateQueue: queues.create_queue,
+    c.UpdateQueue: queues.update_queue,
+    c.SetQueueState: queues.set_queue_state,
+    c.DeleteQueue: queues.delete_queue,
     c.Complete: settle.complete,
     c.Fail: settle.fail,
     c.Release: settle.release,
@@ -47,35 +46,35 @@ HANDLERS: dict[type[c.Command], Handler] = {
     c.Snooze: settle.snooze,
     c.Cancel: settle.cancel,
     c.Kill: settle.kill,
-    c.Replay: dead_letters.replay,
-    c.Discard: dead_letters.discard,
+    c.Replay: replay.replay,
+    c.Discard: replay.discard,
     c.Reprioritise: priorities.reprioritise,
     c.Subscribe: subscriptions.subscribe,
     c.Unsubscribe: subscriptions.unsubscribe,
     c.CheckSeen: subscriptions.check_seen,
-    c.RegisterSchema: schema_registry.register,
+    c.RegisterSchema: schemas.register,
     c.AddRecord: records.add_record,
     c.PutDocument: documents.put,
     c.DropDocument: documents.drop,
     c.ExpectDocument: documents.expect,
     c.SetPosition: records.set_position,
-    c.Reserve: accounts.reserve,
-    c.Settle: accounts.settle,
-    c.ReleaseReservation: accounts.release,
-    c.SetLimit: accounts.set_limit,
-    c.Freeze: accounts.freeze,
+    c.Reserve: reservations.reserve,
+    c.Settle: reservations.settle,
+    c.ReleaseReservation: reservations.release,
+    c.SetLimit: reservations.set_limit,
+    c.Freeze: reservations.freeze,
     c.Thaw: holds.thaw,
     c.Hold: holds.hold,
     c.CancelConversation: holds.cancel_conversation,
     c.Housekeep: steps.housekeep,
     c.ReportRun: steps.report_run,
     c.Lead: steps.lead,
-    c.TakeOver: sweep.take_over,
-    **filing.HANDLERS,
+    c.TakeOver: due.take_over,
+    **service_documents.HANDLERS,
 }
 
 
-class Outcome:
+class CommandOutcome:
     """What became of one command: its value, or the error that refused it."""
 
     __slots__ = ("error", "value")
@@ -112,88 +111,88 @@ def _completions(commands: Sequence[c.Command], start: int) -> list[c.Complete]:
     return found
 
 
-def _meet_rules(desk: Desk) -> None:
-    from postroom.kernel.rules.running import triggered
+def _meet_rules(ctx: TransitionContext) -> None:
+    from postroom.kernel.rules.evaluation import triggered
 
-    triggered(desk)
+    triggered(ctx)
 
 
 class Engine:
-    def __init__(self, kit: Kit) -> None:
-        self._kit = kit
+    def __init__(self, env: KernelEnvironment) -> None:
+        self._env = env
 
     def apply(
         self, tx: Transaction, commands: Sequence[c.Command]
-    ) -> tuple[list[Outcome], Mapping[int, int]]:
+    ) -> tuple[list[CommandOutcome], Mapping[int, int]]:
         """Outcomes in the order of the commands, and the lines on which messages became claimable.
 
         Claims go last, so that they find what was published in the same group.
         """
-        desk = Desk(tx, self._kit)
-        outcomes = [Outcome() for _ in commands]
-        claiming: list[tuple[Outcome, c.Claim]] = []
+        ctx = TransitionContext(tx, self._env)
+        outcomes = [CommandOutcome() for _ in commands]
+        claiming: list[tuple[CommandOutcome, c.Claim]] = []
         publishing: PublishRun | None = None
         run: PublishRun | CompleteRun | None = None
         for place, (outcome, command) in enumerate(zip(outcomes, commands, strict=True)):
             if type(command) is c.Claim:
                 claiming.append((outcome, command))
                 continue
-            desk.actor, desk.tenant = command.actor, command.tenant
+            ctx.actor, ctx.tenant = command.actor, command.tenant
             try:
                 if type(command) is c.PublishLike or type(command) is c.Publish:
                     if type(run) is not PublishRun:
-                        publishing = publishing or PublishRun(desk, len(commands))
+                        publishing = publishing or PublishRun(ctx, len(commands))
                         run = _next_run(run, publishing)
                     outcome.value = run.take(command)
                 elif type(command) is c.Complete:
                     if type(run) is not CompleteRun:
-                        run = _next_run(run, CompleteRun(desk, _completions(commands, place)))
+                        run = _next_run(run, CompleteRun(ctx, _completions(commands, place)))
                     run.add(command)
                 else:
                     run = _next_run(run, None)
-                    outcome.value = self._apply_one(desk, command)
+                    outcome.value = self._apply_one(ctx, command)
             except PostroomError as error:
                 outcome.error = error
         _next_run(run, None)
-        if desk.triggered:
-            _meet_rules(desk)
+        if ctx.triggered:
+            _meet_rules(ctx)
         if claiming:
-            self._claim(desk, claiming)
-        return outcomes, desk.woken
+            self._claim(ctx, claiming)
+        return outcomes, ctx.woken
 
-    def _claim(self, desk: Desk, claiming: list[tuple[Outcome, c.Claim]]) -> None:
-        desk.actor = "system"
-        sweep.sweep(desk, limit=sweep.AT_CLAIM)
-        if desk.triggered:
-            _meet_rules(desk)
-        run = ClaimRun(desk, [command for _, command in claiming])
+    def _claim(self, ctx: TransitionContext, claiming: list[tuple[CommandOutcome, c.Claim]]) -> None:
+        ctx.actor = "system"
+        due.sweep(ctx, limit=due.AT_CLAIM)
+        if ctx.triggered:
+            _meet_rules(ctx)
+        run = ClaimRun(ctx, [command for _, command in claiming])
         for outcome, command in claiming:
-            desk.actor, desk.tenant = command.actor, command.tenant
+            ctx.actor, ctx.tenant = command.actor, command.tenant
             try:
                 outcome.value = run.add(command)
             except PostroomError as error:
                 outcome.error = error
         run.flush()
-        if desk.triggered:
-            _meet_rules(desk)
+        if ctx.triggered:
+            _meet_rules(ctx)
 
-    def _apply_one(self, desk: Desk, command: c.Command) -> Any:
+    def _apply_one(self, ctx: TransitionContext, command: c.Command) -> Any:
         if isinstance(command, c.Unit):
-            return self._apply_unit(desk, command)
-        return HANDLERS[type(command)](desk, command)
+            return self._apply_unit(ctx, command)
+        return HANDLERS[type(command)](ctx, command)
 
-    def _apply_unit(self, desk: Desk, unit: c.Unit) -> list[Any]:
+    def _apply_unit(self, ctx: TransitionContext, unit: c.Unit) -> list[Any]:
         for command in unit.commands:
             if isinstance(command, c.Unit | c.Claim | c.Housekeep):
                 raise InvalidField("commands", f"a unit of work cannot hold {type(command).__name__}")
         values = []
-        with desk.savepoint():
+        with ctx.savepoint():
             for command in unit.commands:
-                desk.actor, desk.tenant = command.actor, command.tenant
+                ctx.actor, ctx.tenant = command.actor, command.tenant
                 if isinstance(command, c.Publish | c.PublishLike):
-                    run = PublishRun(desk)
+                    run = PublishRun(ctx)
                     values.append(run.take(command))
                     run.flush()
                 else:
-                    values.append(HANDLERS[type(command)](desk, command))
+                    values.append(HANDLERS[type(command)](ctx, command))
         return values

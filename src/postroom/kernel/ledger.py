@@ -20,7 +20,7 @@ _sha256 = hashlib.sha256
 GENESIS = b"\x00" * 32
 
 
-class Draft(msgspec.Struct, frozen=True, gc=False):
+class EventDraft(msgspec.Struct, frozen=True, gc=False):
     """An event before it has its place in the chain. Field order is column order."""
 
     time: int
@@ -77,7 +77,7 @@ class Chaining:
     def head(self) -> Head:
         return Head(self._seq, self._hash, self._time)
 
-    def row(self, draft: Draft) -> tuple[Any, ...]:
+    def row(self, draft: EventDraft) -> tuple[Any, ...]:
         """As (seq, fields…, hash)."""
         self._seq = seq = self._seq + 1
         fields = (seq, *_astuple(draft))
@@ -86,7 +86,7 @@ class Chaining:
         return (*fields, hash_)
 
 
-def seal(drafts: Iterable[Draft], head: Head) -> tuple[list[tuple[Any, ...]], Head]:
+def seal(drafts: Iterable[EventDraft], head: Head) -> tuple[list[tuple[Any, ...]], Head]:
     """All of them at once: the rows, and the new head."""
     chaining = Chaining(head)
     return list(map(chaining.row, drafts)), chaining.head

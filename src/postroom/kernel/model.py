@@ -25,7 +25,7 @@ class Overflow(StrEnum):
     DEAD_LETTER = "dead_letter"
 
 
-class PlaceState(StrEnum):
+class LifecycleState(StrEnum):
     """Whether a scope or queue is open."""
 
     ACTIVE = "active"
@@ -52,7 +52,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     slug: str
     display_name: str
     description: str
-    state: PlaceState
+    state: LifecycleState
     created_at: int
     updated_at: int
 
@@ -82,7 +82,7 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     scope: str
     slug: str
-    state: PlaceState
+    state: LifecycleState
     system: bool
     settings: QueueSettings
     created_at: int

@@ -22,7 +22,7 @@ class OutOfTime(Exception):
     """The check of a body took longer than it may."""
 
 
-class Stopwatch:
+class ValidationTimer:
     """Counts the time this thread works, not the time it waits for others."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Stopwatch:
             raise OutOfTime
 
 
-def timed(stopwatch: Stopwatch) -> Any:
+def timed(stopwatch: ValidationTimer) -> Any:
     """A class of validators whose keywords look at this watch."""
 
     def watched(keyword: Keyword) -> Keyword:

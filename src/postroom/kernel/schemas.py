@@ -16,7 +16,7 @@ from postroom.errors import InvalidField, SchemaViolation
 from postroom.kernel import jsontext
 from postroom.kernel.model import Schema
 from postroom.kernel.rules import expressions
-from postroom.kernel.schema_keywords import OutOfTime, Stopwatch, timed
+from postroom.kernel.schema_keywords import OutOfTime, ValidationTimer, timed
 
 PROBLEMS_SHOWN = 5
 SHOWN_CHARS = 200
@@ -28,7 +28,7 @@ class Validators:
 
     def __init__(self) -> None:
         self._compiled: dict[str, Any] = {}
-        self._stopwatch = Stopwatch()
+        self._stopwatch = ValidationTimer()
 
     def check(self, schema: Schema, body: Any) -> None:
         # By content: a version whose registration was undone may come back as something else.

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from postroom.errors import Conflict, InvalidField, NotFound
-from postroom.kernel import checks, jsontext, service
+from postroom.kernel import checks, jsontext, service_commands
 from postroom.kernel import commands as c
-from postroom.kernel.desk import Desk
-from postroom.kernel.filing import Chunk
 from postroom.kernel.model import Document, NewMessage
-from postroom.kernel.verbs.publish import PublishRun
+from postroom.kernel.service_ports import Chunk
+from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.publish import PublishRun
 
 KIND = "stream"
 MOST_CHUNKS = 100_000
@@ -75,29 +75,29 @@ def read(data: dict[str, Any]) -> Stream:
     return msgspec.convert(data, Stream)
 
 
-def _find(desk: Desk, scope_id: int, stream_id: str) -> Stream:
-    found = desk.tx.document(desk.tenant, KIND, f"{scope_id}/{stream_id}")
+def _find(ctx: TransitionContext, scope_id: int, stream_id: str) -> Stream:
+    found = ctx.tx.document(ctx.tenant, KIND, f"{scope_id}/{stream_id}")
     if found is None or found.gone:
         raise StreamNotFound(stream=stream_id)
     return read(found.data)
 
 
-def _save(desk: Desk, scope_id: int, stream: Stream) -> Stream:
+def _save(ctx: TransitionContext, scope_id: int, stream: Stream) -> Stream:
     key = f"{scope_id}/{stream.id}"
-    before = desk.tx.document(desk.tenant, KIND, key)
-    document = Document.next(before, KIND, key, msgspec.to_builtins(stream), desk.now)
-    desk.tx.save_document(desk.tenant, document)
+    before = ctx.tx.document(ctx.tenant, KIND, key)
+    document = Document.next(before, KIND, key, msgspec.to_builtins(stream), ctx.now)
+    ctx.tx.save_document(ctx.tenant, document)
     return stream
 
 
-def open_stream(desk: Desk, command: service.OpenStream) -> Stream:
-    scope = desk.scope(command.scope)
-    checks.check_name("content_type", command.content_type, desk.limits)
-    checks.check_name("message_type", command.message_type, desk.limits)
-    checks.check_text("correlation_id", command.correlation_id, desk.limits)
-    checks.check_labels(command.labels, desk.limits)
+def open_stream(ctx: TransitionContext, command: service_commands.OpenStream) -> Stream:
+    scope = ctx.scope(command.scope)
+    checks.check_name("content_type", command.content_type, ctx.limits)
+    checks.check_name("message_type", command.message_type, ctx.limits)
+    checks.check_text("correlation_id", command.correlation_id, ctx.limits)
+    checks.check_labels(command.labels, ctx.limits)
     if command.queue is not None:
-        desk.queue(command.queue)
+        ctx.queue(command.queue)
     stream = Stream(
         id=command.stream_id,
         content_type=command.content_type,
@@ -105,18 +105,18 @@ def open_stream(desk: Desk, command: service.OpenStream) -> Stream:
         queue=command.queue,
         correlation_id=command.correlation_id,
         labels=command.labels,
-        created_at=desk.now,
-        updated_at=desk.now,
+        created_at=ctx.now,
+        updated_at=ctx.now,
     )
-    desk.record("stream.opened", scope=scope.slug, data={"stream": stream.id})
-    return _save(desk, scope.id, stream)
+    ctx.record("stream.opened", scope=scope.slug, data={"stream": stream.id})
+    return _save(ctx, scope.id, stream)
 
 
-def append(desk: Desk, command: service.AppendChunks) -> Stream:
+def append(ctx: TransitionContext, command: service_commands.AppendChunks) -> Stream:
     """Not an event for each part: who reads the stream sees them, and its end is one."""
-    scope = desk.scope(command.scope)
-    stream = _find(desk, scope.id, command.stream_id)
-    state = stream.state_at(desk.now)
+    scope = ctx.scope(command.scope)
+    stream = _find(ctx, scope.id, command.stream_id)
+    state = stream.state_at(ctx.now)
     if state != "open":
         raise StreamEnded(stream=stream.id, state=state)
     new: dict[int, bytes] = {}
@@ -125,7 +125,7 @@ def append(desk: Desk, command: service.AppendChunks) -> Stream:
         checks.check_count("sequence", number, least=0, most=MOST_CHUNKS - 1)
         if len(data) > CHUNK_BYTES:
             raise InvalidField("data", f"has {len(data)} bytes, a part has at most {CHUNK_BYTES}")
-        known = _part(desk, stream, number, new)
+        known = _part(ctx, stream, number, new)
         if known is None:
             new[number] = data
         elif known != data:
@@ -134,22 +134,22 @@ def append(desk: Desk, command: service.AppendChunks) -> Stream:
     if stream.bytes + size > STREAM_BYTES:
         raise InvalidField("data", f"would make the stream longer than {STREAM_BYTES} bytes")
     for number, data in new.items():
-        desk.tx.add_chunk(stream.id, Chunk(number, data))
+        ctx.tx.add_chunk(stream.id, Chunk(number, data))
     changed = msgspec.structs.replace(
         stream,
         chunks=stream.chunks + len(new),
         bytes=stream.bytes + size,
         highest=max(stream.highest, *new, -1),
-        updated_at=desk.now,
+        updated_at=ctx.now,
     )
-    return _save(desk, scope.id, changed)
+    return _save(ctx, scope.id, changed)
 
 
-def _part(desk: Desk, stream: Stream, number: int, new: dict[int, bytes]) -> bytes | None:
+def _part(ctx: TransitionContext, stream: Stream, number: int, new: dict[int, bytes]) -> bytes | None:
     """The part with this number, if it is there or comes with the same request."""
     if number in new:
         return new[number]
-    known = desk.tx.chunks(stream.id, number - 1, 1)
+    known = ctx.tx.chunks(stream.id, number - 1, 1)
     return known[0].data if known and known[0].number == number else None
 
 
@@ -167,44 +167,44 @@ def all_chunks(cabinet: Any, stream_id: str) -> list[Chunk]:
     return found
 
 
-def close(desk: Desk, command: service.CloseStream) -> Stream:
+def close(ctx: TransitionContext, command: service_commands.CloseStream) -> Stream:
     """Closing again says the same; the message is made once."""
-    scope = desk.scope(command.scope)
-    stream = _find(desk, scope.id, command.stream_id)
+    scope = ctx.scope(command.scope)
+    stream = _find(ctx, scope.id, command.stream_id)
     if stream.state == "closed" and not command.abort:
         return stream
-    if stream.state_at(desk.now) != "open":
-        raise StreamEnded(stream=stream.id, state=stream.state_at(desk.now))
+    if stream.state_at(ctx.now) != "open":
+        raise StreamEnded(stream=stream.id, state=stream.state_at(ctx.now))
     if command.abort:
-        changed = msgspec.structs.replace(stream, state="aborted", reason=command.reason, updated_at=desk.now)
-        desk.record("stream.aborted", scope=scope.slug, data={"stream": stream.id})
-        return _save(desk, scope.id, changed)
+        changed = msgspec.structs.replace(stream, state="aborted", reason=command.reason, updated_at=ctx.now)
+        ctx.record("stream.aborted", scope=scope.slug, data={"stream": stream.id})
+        return _save(ctx, scope.id, changed)
     if command.total_chunks is not None:
         checks.check_count("total_chunks", command.total_chunks, least=0, most=MOST_CHUNKS)
         stream = msgspec.structs.replace(stream, total_chunks=command.total_chunks)
-    chunks = all_chunks(desk.tx, stream.id)
+    chunks = all_chunks(ctx.tx, stream.id)
     lacking = missing(stream, {chunk.number for chunk in chunks})
     if lacking:
         shown = ", ".join(map(str, lacking[:MISSING_SHOWN]))
         raise StreamIncomplete(stream=stream.id, count=len(lacking), missing=shown)
     if stream.total_chunks is not None and stream.highest >= stream.total_chunks:
         raise InvalidField("total_chunks", f"is {stream.total_chunks}, but part {stream.highest} is there")
-    message_id = _assemble(desk, stream, b"".join(chunk.data for chunk in chunks))
+    message_id = _assemble(ctx, stream, b"".join(chunk.data for chunk in chunks))
     changed = msgspec.structs.replace(
-        stream, state="closed", total_chunks=len(chunks), message_id=message_id, updated_at=desk.now
+        stream, state="closed", total_chunks=len(chunks), message_id=message_id, updated_at=ctx.now
     )
     data = {"stream": stream.id, "chunks": len(chunks), "bytes": stream.bytes, "message_id": message_id}
-    desk.record("stream.closed", scope=scope.slug, data=data)
-    return _save(desk, scope.id, changed)
+    ctx.record("stream.closed", scope=scope.slug, data=data)
+    return _save(ctx, scope.id, changed)
 
 
-def _assemble(desk: Desk, stream: Stream, joined: bytes) -> str | None:
+def _assemble(ctx: TransitionContext, stream: Stream, joined: bytes) -> str | None:
     """One message with everything; when that is too long for a message, with where it can be read."""
     if stream.queue is None:
         return None
     body: Any = {"stream_id": stream.id, "bytes": len(joined)}
     kind = checks.JSON
-    if len(joined) <= desk.limits.body_bytes:
+    if len(joined) <= ctx.limits.body_bytes:
         kind = stream.content_type
         body = joined
         if kind == checks.JSON:
@@ -224,7 +224,7 @@ def _assemble(desk: Desk, stream: Stream, joined: bytes) -> str | None:
         source_type="stream",
         source_id=stream.id,
     )
-    run = PublishRun(desk)
-    receipts = run.take(c.Publish(queue=stream.queue, messages=[message], tenant=desk.tenant))
+    run = PublishRun(ctx)
+    receipts = run.take(c.Publish(queue=stream.queue, messages=[message], tenant=ctx.tenant))
     run.flush()
     return receipts[0].id

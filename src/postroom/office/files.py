@@ -23,7 +23,7 @@ _UNSAFE = frozenset('<>:"/\\|?*[]')
 _UNSAFE_KINDS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
-class Why(StrEnum):
+class FileProblem(StrEnum):
     """Why a file may not leave."""
 
     EMPTY = "empty"
@@ -44,7 +44,7 @@ class FileRefused(PostroomError):
     exit_code = 2
 
     @property
-    def why(self) -> Why:
+    def why(self) -> FileProblem:
         return self.data["why"]
 
 
@@ -93,13 +93,15 @@ def open_outgoing(
             raise _outside(path, folders)
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise _refused(path, Why.NOT_A_FILE, "it is not a regular file")
+            raise _refused(path, FileProblem.NOT_A_FILE, "it is not a regular file")
         if found.st_nlink > 1:
             # One of its other names may lie anywhere, also among the room's own secrets.
-            raise _refused(path, Why.LINKED, "it has another name elsewhere (a hard link); send a copy of it")
+            raise _refused(
+                path, FileProblem.LINKED, "it has another name elsewhere (a hard link); send a copy of it"
+            )
         if found.st_size > max_bytes:
             reason = f"it has {found.st_size} bytes, and at most {max_bytes} may be sent"
-            raise _refused(path, Why.TOO_LARGE, reason)
+            raise _refused(path, FileProblem.TOO_LARGE, reason)
         with os.fdopen(handle, "rb", closefd=False) as file:
             yield OutFile(real, real.name, found.st_size), file
     finally:
@@ -124,7 +126,9 @@ def sort_outgoing(
             refused.append(refusal)
             continue
         if found.path not in sent and len(sent) >= max_files:
-            refused.append(_refused(path, Why.TOO_MANY, f"at most {max_files} files go with one answer"))
+            refused.append(
+                _refused(path, FileProblem.TOO_MANY, f"at most {max_files} files go with one answer")
+            )
         else:
             sent[found.path] = found
     return list(sent.values()), refused
@@ -132,9 +136,9 @@ def sort_outgoing(
 
 def _real(path: str, folders: Folders) -> Path:
     if not path.strip():
-        raise _refused(path, Why.EMPTY, "no path is given")
+        raise _refused(path, FileProblem.EMPTY, "no path is given")
     if "\0" in path:
-        raise _refused(path, Why.MISSING, "there is no such file")
+        raise _refused(path, FileProblem.MISSING, "there is no such file")
     asked = Path(path).expanduser() if path.startswith("~/") else Path(path)
     try:
         real = Path(os.path.realpath(folders.allowed[0] / asked, strict=True))
@@ -143,7 +147,7 @@ def _real(path: str, folders: Folders) -> Path:
         loose = Path(os.path.realpath(folders.allowed[0] / asked)) if isinstance(error, OSError) else None
         if loose is not None and not folders.admit(loose):
             raise _outside(path, folders) from None
-        raise _refused(path, Why.MISSING, "there is no such file") from None
+        raise _refused(path, FileProblem.MISSING, "there is no such file") from None
     if not folders.admit(real):
         raise _outside(path, folders)
     return real
@@ -162,20 +166,20 @@ def _opened(path: str, real: Path) -> int:
         if stat.S_ISREG(os.lstat(real).st_mode):
             return os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise _refused(path, Why.MISSING, "there is no such file") from None
+        raise _refused(path, FileProblem.MISSING, "there is no such file") from None
     except PermissionError:
-        raise _refused(path, Why.UNREADABLE, "it may not be read") from None
+        raise _refused(path, FileProblem.UNREADABLE, "it may not be read") from None
     except OSError:
         pass
-    raise _refused(path, Why.NOT_A_FILE, "it is not a regular file")
+    raise _refused(path, FileProblem.NOT_A_FILE, "it is not a regular file")
 
 
 def _outside(path: str, folders: Folders) -> FileRefused:
     roots = " and ".join(str(folder) for folder in folders.allowed)
-    return _refused(path, Why.OUTSIDE, f"files may leave only from {roots}")
+    return _refused(path, FileProblem.OUTSIDE, f"files may leave only from {roots}")
 
 
-def _refused(path: str, why: Why, reason: str) -> FileRefused:
+def _refused(path: str, why: FileProblem, reason: str) -> FileRefused:
     shown = path if len(path) <= 200 else f"{path[:200]}…"
     return FileRefused(path=shown, why=why, reason=reason)
 

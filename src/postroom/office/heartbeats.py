@@ -15,11 +15,11 @@ from postroom.errors import DocumentChanged, PostroomError, StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
 from postroom.kernel.states import OPEN
-from postroom.office import places
-from postroom.office.filing import everything
-from postroom.office.post import PostRoom
-from postroom.office.rounds import LOOK_S, Rounds
-from postroom.office.routing import Via
+from postroom.office import queues
+from postroom.office.documents import everything
+from postroom.office.intake.routing import Via
+from postroom.office.leader import LOOK_S, LeaderLoop
+from postroom.office.ports import RoomPort
 from postroom.office.workspaces import Workspace
 from postroom.settings.model import Settings
 
@@ -33,7 +33,7 @@ FILE_BYTES = 64 * 1024
 QUESTION = "A regular check: is anything waiting for you, late or stuck? One or two sentences are enough."
 
 
-class Pulse(msgspec.Struct, frozen=True):
+class HeartbeatState(msgspec.Struct, frozen=True):
     """An agent that is asked, how often, and what."""
 
     agent: str
@@ -51,13 +51,15 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
     passed_over: int = 0
 
 
-def pulses(settings: Settings, home: Path | None = None) -> list[Pulse]:
+def pulses(settings: Settings, home: Path | None = None) -> list[HeartbeatState]:
     """The agents whose heartbeat is on."""
-    found: list[Pulse] = []
+    found: list[HeartbeatState] = []
     for agent in settings.present_agents():
         if seconds := settings.heartbeat_s(agent):
             workspace = Workspace.of(settings, agent, home)
-            found.append(Pulse(agent, micros(seconds), lambda workspace=workspace: question(workspace)))
+            found.append(
+                HeartbeatState(agent, micros(seconds), lambda workspace=workspace: question(workspace))
+            )
     return found
 
 
@@ -71,10 +73,10 @@ def question(workspace: Workspace) -> str:
     return text or QUESTION
 
 
-class Heartbeats(Rounds):
+class Heartbeats(LeaderLoop):
     name = "heartbeats"
 
-    def __init__(self, room: PostRoom, found: Callable[[], Sequence[Pulse]], clock: Clock) -> None:
+    def __init__(self, room: RoomPort, found: Callable[[], Sequence[HeartbeatState]], clock: Clock) -> None:
         """`found` gives the agents that are asked; it is called anew each round, since settings change."""
         super().__init__(room, clock)
         self._pulses = found
@@ -94,7 +96,7 @@ class Heartbeats(Rounds):
                 found[document.key] = beat.sent_at
         return found
 
-    async def _beat(self, pulse: Pulse) -> float:
+    async def _beat(self, pulse: HeartbeatState) -> float:
         """Ask, if it is time; the seconds until it is time again."""
         try:
             return await self._ask(pulse)
@@ -106,7 +108,7 @@ class Heartbeats(Rounds):
             log.error("@%s was not asked: %s", pulse.agent, error)
             return LOOK_S
 
-    async def _ask(self, pulse: Pulse) -> float:
+    async def _ask(self, pulse: HeartbeatState) -> float:
         now = self._clock.now()
         document = await self._room.document(HEARTBEAT, pulse.agent)
         version = document.version if document else 0
@@ -124,14 +126,14 @@ class Heartbeats(Rounds):
                 beat = await self._send(pulse, beat, version, slot, now)
         return max(0.0, (beat.after + pulse.every - now) / SECOND)
 
-    async def _unanswered(self, pulse: Pulse, beat: Beat) -> bool:
+    async def _unanswered(self, pulse: HeartbeatState, beat: Beat) -> bool:
         if beat.key is None:
             return False
-        page = await self._room.messages(scope=places.SCOPE, correlation_id=beat.key, limit=1)
+        page = await self._room.messages(scope=queues.SCOPE, correlation_id=beat.key, limit=1)
         first = next(iter(page.messages), None)
         return first is not None and first.idempotency_key == beat.key and first.state in OPEN
 
-    async def _send(self, pulse: Pulse, beat: Beat, version: int, slot: int, now: int) -> Beat:
+    async def _send(self, pulse: HeartbeatState, beat: Beat, version: int, slot: int, now: int) -> Beat:
         key = f"heartbeat/{pulse.agent}/{iso(slot)}"
         beat = Beat(after=slot, key=key, sent_at=now, sent=beat.sent + 1, passed_over=beat.passed_over)
         message = NewMessage(
@@ -145,7 +147,7 @@ class Heartbeats(Rounds):
             source_type="heartbeat",
             source_id=pulse.agent,
         )
-        queue, actor = places.inbox(pulse.agent), self._room.actor
+        queue, actor = queues.inbox(pulse.agent), self._room.actor
         commands = (
             self._gone_on(pulse, beat, version),
             c.Publish(queue=queue, messages=[message], actor=actor),
@@ -153,7 +155,7 @@ class Heartbeats(Rounds):
         await self._room.run(c.Unit(commands=commands, actor=actor))
         return beat
 
-    def _gone_on(self, pulse: Pulse, beat: Beat, version: int) -> c.Command:
+    def _gone_on(self, pulse: HeartbeatState, beat: Beat, version: int) -> c.Command:
         data = msgspec.to_builtins(beat)
         return c.PutDocument(
             kind=HEARTBEAT, key=pulse.agent, data=data, expect=version, actor=self._room.actor, history=False

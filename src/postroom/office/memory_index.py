@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from postroom.office.sections import harmless
+from postroom.office.turns.sections import harmless
 
 FOLDER = "memory"
 FRONT_BYTES = 4096

@@ -15,8 +15,8 @@ from postroom.errors import InvalidField, NotFound
 from postroom.kernel import commands as c
 from postroom.kernel.checks import is_text
 from postroom.kernel.model import Document
-from postroom.office.filing import everything, persistently
-from postroom.office.post import PostRoom
+from postroom.office.documents import everything, persistently
+from postroom.office.ports import RoomPort
 
 log = logging.getLogger("postroom.pairing")
 
@@ -39,7 +39,7 @@ class PairingNotFound(NotFound):
     code = "PAIRING_NOT_FOUND"
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class PairingLimits(msgspec.Struct, frozen=True, kw_only=True):
     lifetime_s: float = 24 * 3600
     waiting: int = 100
     codes_an_hour: int = 20
@@ -87,10 +87,10 @@ def reply_with(code: str) -> str:
 
 
 class Pairings:
-    def __init__(self, room: PostRoom, clock: Clock, bounds: Bounds | None = None) -> None:
+    def __init__(self, room: RoomPort, clock: Clock, bounds: PairingLimits | None = None) -> None:
         self._room = room
         self._clock = clock
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds or PairingLimits()
 
     async def admit(self, channel: str, sender_id: str, sender: str) -> Admission:
         """Ask this before anything is done for a message: files are fetched only for who is approved."""

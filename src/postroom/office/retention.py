@@ -6,12 +6,13 @@ others are facts of a moment, which grow old.
 
 from postroom.kernel.housekeeping.retention import DAY_S, RecordRule, Retention
 from postroom.kernel.reviews import answering
-from postroom.office import sessions, sticky
-from postroom.office.guards import refusals
-from postroom.office.plugins import desk
-from postroom.settings.house import Retention as Wanted
+from postroom.office import sessions
+from postroom.office.guards import holds
+from postroom.office.intake import default_addressee
+from postroom.office.plugins import registry
+from postroom.settings.sections import RetentionSettings as Wanted
 
-PROGRESS = ("turn.started", "turn.tool", "turn.progress", "office.started", desk.STOPPED)
+PROGRESS = ("turn.started", "turn.tool", "turn.progress", "office.started", registry.STOPPED)
 FACTS = ("turn", answering.RECORD)
 # Of things that change under a name, what they said before; the thing itself is a document.
 DOCUMENTS = (
@@ -38,8 +39,8 @@ def record_rules(wanted: Wanted) -> tuple[RecordRule, ...]:
         RecordRule(kind=sessions.KIND, keep_s=SUPERSEDED_S, state=True, last_s=records),
         # The newest stays: without it, a session that it ended would be taken up again.
         RecordRule(kind=sessions.RESET, keep_s=SUPERSEDED_S, state=True),
-        RecordRule(kind=sticky.KIND, keep_s=SUPERSEDED_S, state=True),
-        RecordRule(kind=refusals.KIND, keep_s=SUPERSEDED_S, state=True, account=True),
+        RecordRule(kind=default_addressee.KIND, keep_s=SUPERSEDED_S, state=True),
+        RecordRule(kind=holds.KIND, keep_s=SUPERSEDED_S, state=True, account=True),
     )
 
 

@@ -13,10 +13,10 @@ import msgspec
 
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message, Record
-from postroom.office.batches import thread_of
-from postroom.office.post import PostRoom
+from postroom.office.lanes.batches import thread_of
+from postroom.office.ports import RoomPort
 from postroom.office.texts import excerpt, fitted
-from postroom.office.turns import Turn
+from postroom.office.turns.turn import TurnResult
 from postroom.providers.protocol import Finished, SessionTotal, Utterance
 from postroom.settings.agents import SessionScope
 
@@ -33,7 +33,7 @@ SUMMARY_CHARS = 8_000
 SUMMARY_EACH = 1_200
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderSession(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's session at each provider, with the tokens it had used. `carried` is what a new one is told
     of the one before it; None when it does not follow another. `reset` is the last reset it knows of: a turn
     may end after a later one, and must not bring back what that ended."""
@@ -55,7 +55,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 class Sessions:
-    def __init__(self, room: PostRoom, scopes: dict[str, SessionScope]) -> None:
+    def __init__(self, room: RoomPort, scopes: dict[str, SessionScope]) -> None:
         self._room = room
         self._scopes = scopes
         self._passed: dict[str, int] = {}
@@ -67,7 +67,7 @@ class Sessions:
         person = f"{agent}/{message.channel}/{message.sender_id or message.sender}"
         return _short(person if scope == "sender" else f"{person}/{thread_of(message)}")
 
-    async def of(self, message: Message, agent: str) -> Session:
+    async def of(self, message: Message, agent: str) -> ProviderSession:
         """The session to go on with at each provider; an empty one if there is none, or it was reset."""
         key = self.key(message, agent)
         record = await self._room.latest_record(KIND, key)
@@ -75,10 +75,10 @@ class Sessions:
         reset = found.id if found is not None else 0
         # Older records do not say which reset they know of: there, what was written later counts.
         if record is None or reset > record.data.get("reset", record.id):
-            return Session(key=key, reset=reset)
-        return msgspec.convert({**record.data, "key": key, "reset": reset}, Session)
+            return ProviderSession(key=key, reset=reset)
+        return msgspec.convert({**record.data, "key": key, "reset": reset}, ProviderSession)
 
-    async def _exchanges(self, session: Session, provider: str) -> list[Exchange]:
+    async def _exchanges(self, session: ProviderSession, provider: str) -> list[Exchange]:
         """The last words of a session that fit into so many characters, oldest first."""
         most_chars = HISTORY_CHARS
         session_id = session.ids.get(provider)
@@ -107,7 +107,7 @@ class Sessions:
         if len(self._passed) > PASSED_KEPT:
             del self._passed[next(iter(self._passed))]
 
-    async def history(self, session: Session, provider: str) -> tuple[Utterance, ...]:
+    async def history(self, session: ProviderSession, provider: str) -> tuple[Utterance, ...]:
         said = await self._exchanges(session, provider)
         return tuple(
             utterance
@@ -115,12 +115,12 @@ class Sessions:
             for utterance in (Utterance("user", exchange.prompt), Utterance("assistant", exchange.answer))
         )
 
-    async def summary(self, session: Session, provider: str) -> str:
+    async def summary(self, session: ProviderSession, provider: str) -> str:
         """The end of a session, in short: what a new one has to know to go on."""
         said = await self._exchanges(session, provider)
         return summarise(said)
 
-    def after(self, session: Session, turn: Turn, prompt: str) -> list[c.Command]:
+    def after(self, session: ProviderSession, turn: TurnResult, prompt: str) -> list[c.Command]:
         """What to remember of a turn, to be committed with what follows from it."""
         commands: list[c.Command] = []
         finished = isinstance(turn.verdict, Finished)
@@ -141,9 +141,9 @@ class Sessions:
             )
         return commands
 
-    def renewed(self, session: Session, carried: str) -> tuple[Session, c.Command]:
+    def renewed(self, session: ProviderSession, carried: str) -> tuple[ProviderSession, c.Command]:
         """A new session in the place of one that has outgrown the model, or was lost."""
-        new = Session(key=session.key, carried=carried, reset=session.reset)
+        new = ProviderSession(key=session.key, carried=carried, reset=session.reset)
         return new, _remember(new)
 
     def reset(self, agent: str) -> c.Command:
@@ -164,7 +164,7 @@ def summarise(said: Sequence[Exchange]) -> str:
     return "\n\n".join(reversed(kept))
 
 
-def _remember(session: Session) -> c.Command:
+def _remember(session: ProviderSession) -> c.Command:
     data: dict[str, Any] = msgspec.to_builtins(session)
     del data["key"]
     return c.AddRecord(kind=KIND, key=session.key, data=data)

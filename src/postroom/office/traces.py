@@ -8,9 +8,9 @@ import msgspec
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import Message
 from postroom.kernel.states import Change
-from postroom.office import places
-from postroom.office.batches import text_of
-from postroom.office.post import PostRoom, conversation
+from postroom.office import queues
+from postroom.office.lanes.batches import text_of
+from postroom.office.ports import RoomPort, conversation
 from postroom.office.texts import excerpt
 
 TEXT_CHARS = 200
@@ -26,7 +26,7 @@ class TurnTaken(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class Step(msgspec.Struct, kw_only=True):
+class TraceStep(msgspec.Struct, kw_only=True):
     """One message: `who` wrote it to `to`. Times are microseconds since 1970."""
 
     message_id: str
@@ -40,12 +40,12 @@ class Step(msgspec.Struct, kw_only=True):
     began_at: int
     ended_at: int | None = None
     turns: list[TurnTaken] = []
-    causes: list["Step"] = []
+    causes: list["TraceStep"] = []
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
     correlation_id: str
-    roots: list[Step]
+    roots: list[TraceStep]
     began_at: int
     ended_at: int
     messages: int
@@ -53,16 +53,16 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: str | None
 
 
-async def trace(room: PostRoom, correlation_id: str) -> Trace:
+async def trace(room: RoomPort, correlation_id: str) -> Trace:
     """As a tree by causation. What was pruned is missing; what it caused then stands at the root."""
-    kept = await conversation(room, correlation_id, scope=places.SCOPE)
+    kept = await conversation(room, correlation_id, scope=queues.SCOPE)
     messages = [message for message in kept if message.message_type != "office.gather"]
     steps = {message.id: _step(message) for message in messages}
     began = min((message.created_at for message in messages), default=0)
     ended = max((message.updated_at for message in messages), default=0)
     for event in await _events(room, correlation_id, began, ended):
         await _add(room, event, steps)
-    roots: list[Step] = []
+    roots: list[TraceStep] = []
     for message in messages:
         above = steps.get(message.causation_id or "")
         (above.causes if above is not None else roots).append(steps[message.id])
@@ -79,7 +79,7 @@ async def trace(room: PostRoom, correlation_id: str) -> Trace:
     )
 
 
-def _step(message: Message) -> Step:
+def _step(message: Message) -> TraceStep:
     body: dict[str, Any] = message.body if isinstance(message.body, dict) else {}
     if message.queue.startswith("outbox/"):
         who, to = f"@{message.agent}", message.sender or message.channel or ""
@@ -88,7 +88,7 @@ def _step(message: Message) -> Step:
     else:
         who = f"@{message.from_agent}" if message.from_agent else message.sender or ""
         to = f"@{message.agent}"
-    return Step(
+    return TraceStep(
         message_id=message.id,
         kind=message.message_type.removeprefix("office."),
         who=who,
@@ -110,7 +110,7 @@ def own_words(message: Message) -> str:
     return text.partition("]:\n")[2].rpartition("Directed to you:\n")[2]
 
 
-async def _add(room: PostRoom, event: Event, steps: dict[str, Step]) -> None:
+async def _add(room: RoomPort, event: Event, steps: dict[str, TraceStep]) -> None:
     step = steps.get(event.message_id or "")
     if step is None or event.type != "record.turn":
         return
@@ -133,7 +133,7 @@ async def _add(room: PostRoom, event: Event, steps: dict[str, Step]) -> None:
     )
 
 
-async def _events(room: PostRoom, correlation_id: str, began: int, ended: int) -> list[Event]:
+async def _events(room: RoomPort, correlation_id: str, began: int, ended: int) -> list[Event]:
     """The ledger has no index by conversation, but its times only rise."""
     found: list[Event] = []
     async for event in room.events(await _last_before(room, began)):
@@ -144,7 +144,7 @@ async def _events(room: PostRoom, correlation_id: str, began: int, ended: int) -
     return found
 
 
-async def _last_before(room: PostRoom, time: int) -> int:
+async def _last_before(room: RoomPort, time: int) -> int:
     first = await _next(room, 0)
     if first is None:
         return 0
@@ -159,7 +159,7 @@ async def _last_before(room: PostRoom, time: int) -> int:
     return low - 1
 
 
-async def _next(room: PostRoom, after: int) -> Event | None:
+async def _next(room: RoomPort, after: int) -> Event | None:
     async for event in room.events(after):
         return event
     return None

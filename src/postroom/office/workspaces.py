@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 from postroom.errors import BodyTooLarge, Invalid, NotFound
-from postroom.office import manual, sections
+from postroom.office import manual
+from postroom.office.turns import sections
 from postroom.settings.model import Settings
 from postroom.settings.names import check_id
 

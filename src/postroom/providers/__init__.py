@@ -31,7 +31,7 @@ from postroom.providers.registry import (
     UnknownProvider,
 )
 from postroom.providers.script import ScriptProvider
-from postroom.providers.script_rules import Rule, Script, read_script
+from postroom.providers.script_rules import Script, ScriptRule, read_script
 
 __all__ = [
     "Cause",
@@ -46,9 +46,9 @@ __all__ = [
     "Provider",
     "ProviderSettings",
     "Registry",
-    "Rule",
     "Script",
     "ScriptProvider",
+    "ScriptRule",
     "SessionStarted",
     "SessionTotal",
     "TextChunk",

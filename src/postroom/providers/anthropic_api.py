@@ -5,17 +5,16 @@ from typing import Any
 
 from postroom.clock import Clock, SystemClock
 from postroom.providers.api import (
-    Answer,
+    ApiAnswer,
     Faults,
     OverLimit,
-    Stopwatch,
+    TurnTimer,
     load_sdk,
     messages_of,
     refusal_to_call,
     session_of,
 )
 from postroom.providers.failures import Product
-from postroom.providers.guard import guarded
 from postroom.providers.protocol import (
     Cause,
     ErrorKind,
@@ -28,6 +27,7 @@ from postroom.providers.protocol import (
     TurnStream,
     Usage,
 )
+from postroom.providers.verdict import guarded
 
 PRODUCT = Product(
     label="The Anthropic API",
@@ -86,7 +86,7 @@ class AnthropicApi:
             yield faults.sdk(error)
 
     async def _stream(self, client: Any, request: TurnRequest, faults: Faults) -> TurnStream:
-        watch, answer = Stopwatch(request.limits), Answer(request.limits)
+        watch, answer = TurnTimer(request.limits), ApiAnswer(request.limits)
         counts: dict[str, int] = {}
         stop: str | None = None
         ended = False

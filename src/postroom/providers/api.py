@@ -26,7 +26,7 @@ class OverLimit(Exception):
         self.cause = cause
 
 
-class Stopwatch:
+class TurnTimer:
     """Both time limits of a turn. Each wait is timed by itself: between them the caller uses the events."""
 
     def __init__(self, limits: TurnLimits) -> None:
@@ -51,7 +51,7 @@ class Stopwatch:
             yield item
 
 
-class Answer:
+class ApiAnswer:
     """The text so far, up to the limit of a turn."""
 
     def __init__(self, limits: TurnLimits) -> None:

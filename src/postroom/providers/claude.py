@@ -20,9 +20,9 @@ from postroom.providers.cli import (
 )
 from postroom.providers.environment import child_environment
 from postroom.providers.failures import Product
-from postroom.providers.guard import guarded
 from postroom.providers.mcp import read_servers
 from postroom.providers.protocol import Permissions, TurnRequest, TurnStream
+from postroom.providers.verdict import guarded
 
 PRODUCT = Product(
     label="Claude Code",

@@ -20,7 +20,7 @@ from postroom.providers.classify import classify
 from postroom.providers.environment import secrets_in
 from postroom.providers.failures import Hints, Product, failure, redact
 from postroom.providers.mcp import read_servers
-from postroom.providers.process import Child, Command, Exit, LimitReached
+from postroom.providers.process import Child, Exit, ProcessCommand, ProcessLimitReached
 from postroom.providers.protocol import (
     Cause,
     ErrorKind,
@@ -117,7 +117,7 @@ async def run_program(invocation: Invocation, reader: EventReader) -> TurnStream
     if program is None:
         yield failure(product, ErrorKind.NOT_INSTALLED, detail=f"{invocation.program} is not in PATH")
         return
-    command = Command(
+    command = ProcessCommand(
         program=program,
         arguments=invocation.arguments,
         stdin=invocation.stdin.encode(errors="replace"),
@@ -136,7 +136,7 @@ async def run_program(invocation: Invocation, reader: EventReader) -> TurnStream
                         child.settle(None)
                     else:
                         child.settle(0 if reader.urgent else request.limits.grace)
-        except LimitReached as limit:
+        except ProcessLimitReached as limit:
             stopped = _stopped(reader, limit.cause, child.stderr)
     ended = child.exit or Exit()
     if child.dropped_lines:

@@ -21,10 +21,10 @@ from postroom.providers.cli import (
 from postroom.providers.codex_events import CodexReader, Totals
 from postroom.providers.environment import child_environment
 from postroom.providers.failures import Product
-from postroom.providers.guard import guarded
 from postroom.providers.mcp import McpServer, read_servers
 from postroom.providers.protocol import Permissions, TurnRequest, TurnStream
 from postroom.providers.toml import Table, toml
+from postroom.providers.verdict import guarded
 
 PRODUCT = Product(
     label="Codex",

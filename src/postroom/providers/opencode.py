@@ -13,10 +13,10 @@ from postroom.clock import Clock, SystemClock
 from postroom.providers.cli import Invocation, refusal_to_start, run_program, with_turn_id, write_private
 from postroom.providers.environment import child_environment
 from postroom.providers.failures import Product
-from postroom.providers.guard import guarded
 from postroom.providers.mcp import McpServer, read_servers
 from postroom.providers.opencode_events import OpenCodeReader
 from postroom.providers.protocol import Cause, ErrorKind, Permissions, TurnRequest, TurnStream
+from postroom.providers.verdict import guarded
 
 PRODUCT = Product(
     label="OpenCode",

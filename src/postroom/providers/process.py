@@ -26,7 +26,7 @@ CHUNK = 64 * 1024
 _MINDER_FILE = Path(minder.__file__)
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     arguments: tuple[str, ...]
     stdin: bytes
@@ -58,7 +58,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
         return f"exit code {self.code}" if self.code >= 0 else f"signal {-self.code}"
 
 
-class LimitReached(Exception):
+class ProcessLimitReached(Exception):
     def __init__(self, cause: Cause) -> None:
         super().__init__(cause)
         self.cause = cause
@@ -67,7 +67,7 @@ class LimitReached(Exception):
 class Child:
     """`async with Child(command) as child:` — leaving the block ends the whole process tree."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: ProcessCommand) -> None:
         self._command = command
         self._splitter = LineSplitter(command.limits.line_bytes)
         self._stderr = bytearray()
@@ -156,7 +156,7 @@ class Child:
             self._alive_at = asyncio.get_running_loop().time()
             seen += len(data)
             if seen > self._command.limits.output_bytes:
-                raise LimitReached(Cause.OUTPUT_LIMIT)
+                raise ProcessLimitReached(Cause.OUTPUT_LIMIT)
             for line in self._splitter.feed(data):
                 yield line
             if self._is_over():
@@ -175,9 +175,9 @@ class Child:
         if self._settle_at is not None and now >= self._settle_at:
             return True
         if now >= self._started + self._command.limits.wall_clock:
-            raise LimitReached(Cause.WALL_CLOCK)
+            raise ProcessLimitReached(Cause.WALL_CLOCK)
         if now >= self._alive_at + self._command.limits.idle:
-            raise LimitReached(Cause.IDLE)
+            raise ProcessLimitReached(Cause.IDLE)
         return False
 
     async def _wait_for_exit(self) -> None:

@@ -9,7 +9,6 @@ from collections import Counter
 
 from postroom.clock import Clock, SystemClock, micros
 from postroom.providers.failures import Hints, Product, failure
-from postroom.providers.guard import guarded
 from postroom.providers.protocol import (
     Cause,
     ErrorKind,
@@ -24,6 +23,7 @@ from postroom.providers.protocol import (
     Usage,
 )
 from postroom.providers.script_rules import Match, Script, find_rule, pieces
+from postroom.providers.verdict import guarded
 
 PRODUCT = Product(label="The script provider", install="pip install postroom", login="it needs none")
 CHARS_PER_TOKEN = 4

@@ -23,7 +23,7 @@ DEFAULT_REPLY = (
 EXCERPT_CHARS = 200
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to do when `match` is found in the prompt, and `agent`, if given, is the whole agent id.
 
     `reply`, and the keys and values of `hand_off`, may use $agent, $prompt, $excerpt, $session, $turn, and
@@ -52,7 +52,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The first rule that matches decides. `pace` stretches every duration: 0 is no waiting at all."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ScriptRule, ...] = ()
     pace: float = 1.0
 
 
@@ -61,7 +61,7 @@ def read_script(text: str | bytes) -> Script:
 
 
 class Match(msgspec.Struct, frozen=True):
-    rule: Rule
+    rule: ScriptRule
     number: int
     values: Mapping[str, str]
 
@@ -77,7 +77,7 @@ class Match(msgspec.Struct, frozen=True):
         return "\n".join(part for part in (self.fill(self.rule.reply), *handed) if part)
 
 
-FALLBACK = Rule()
+FALLBACK = ScriptRule()
 
 
 def find_rule(script: Script, agent_id: str, prompt: str, session_id: str, turn: int) -> Match:

@@ -1,25 +1,25 @@
 """The settings of the room: one JSON file, checked, changed under a lock, with secrets that never show."""
 
-from postroom.settings.agents import Agent, CustomProvider, Fallback, Heartbeat, Team
-from postroom.settings.concerns import concerns
+from postroom.settings.agents import AgentSettings, CustomProviderSettings, Fallback, Heartbeat, TeamSettings
 from postroom.settings.environment import home_folder, with_environment
-from postroom.settings.file import SettingsFile
-from postroom.settings.model import Settings, parse
-from postroom.settings.names import RESERVED, check_id, check_new_id, is_id
-from postroom.settings.problems import (
+from postroom.settings.errors import (
     InvalidSettings,
     SecretMissing,
     SettingsBroken,
     SettingsBusy,
     SettingsUnwritable,
 )
+from postroom.settings.file import SettingsFile
+from postroom.settings.model import Settings, parse
+from postroom.settings.names import RESERVED, check_id, check_new_id, is_id
 from postroom.settings.secrets import MASK, Secret, masked, reveal, unmasked
+from postroom.settings.warnings import find_warnings
 
 __all__ = [
     "MASK",
     "RESERVED",
-    "Agent",
-    "CustomProvider",
+    "AgentSettings",
+    "CustomProviderSettings",
     "Fallback",
     "Heartbeat",
     "InvalidSettings",
@@ -30,10 +30,10 @@ __all__ = [
     "SettingsBusy",
     "SettingsFile",
     "SettingsUnwritable",
-    "Team",
+    "TeamSettings",
     "check_id",
     "check_new_id",
-    "concerns",
+    "find_warnings",
     "home_folder",
     "is_id",
     "masked",

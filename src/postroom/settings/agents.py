@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from postroom.settings.names import ID, not_an_id
-from postroom.settings.part import Part, SharedPart
+from postroom.settings.part import SettingsPart, SharedPart
 from postroom.settings.secrets import Secret
 
 SessionScope = Literal["agent", "sender", "thread"]
@@ -24,14 +24,14 @@ class Heartbeat(SharedPart):
     interval: NotNegative | None = Field(default=None, description="Seconds, 10 at least; 0 turns it off")
 
 
-class Fallback(Part):
+class Fallback(SettingsPart):
     """What to try when the agent's own provider fails."""
 
     provider: Annotated[str, Field(min_length=1)]
     model: str = ""
 
 
-class AgentBudget(Part):
+class AgentBudget(SettingsPart):
     """Money in US dollars; null lifts a limit."""
 
     turn_usd: Dollars | None = None
@@ -47,7 +47,7 @@ def _folder(value: str) -> str:
     return value
 
 
-class Agent(SharedPart):
+class AgentSettings(SharedPart):
     name: str = ""
     provider: str = ""
     model: str = ""
@@ -61,7 +61,7 @@ class Agent(SharedPart):
     turn_timeout_s: Positive | None = Field(default=None, description="Instead of guards.turn_timeout_s")
 
 
-class Team(SharedPart):
+class TeamSettings(SharedPart):
     name: str = ""
     agents: tuple[Annotated[str, AfterValidator(str.lower)], ...] = ()
     leader_agent: Annotated[str, AfterValidator(str.lower)] = ""
@@ -69,7 +69,7 @@ class Team(SharedPart):
     replies: Literal["each", "combined"] | None = Field(default=None, description="Instead of replies.mode")
 
 
-class CustomProvider(SharedPart):
+class CustomProviderSettings(SharedPart):
     name: str = ""
     harness: Literal["claude", "codex", "api"] = Field(
         default="claude", description="The program that talks to it; `api`: none, we do"
@@ -109,5 +109,5 @@ def _agents_by_id(value: Any) -> Any:
     return _by_id(value)
 
 
-Agents = Annotated[dict[str, Agent], BeforeValidator(_agents_by_id)]
-Teams = Annotated[dict[str, Team], BeforeValidator(_by_id)]
+Agents = Annotated[dict[str, AgentSettings], BeforeValidator(_agents_by_id)]
+Teams = Annotated[dict[str, TeamSettings], BeforeValidator(_by_id)]

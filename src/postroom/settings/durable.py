@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from postroom.settings.problems import SettingsBusy
+from postroom.settings.errors import SettingsBusy
 
 _POLL_S = 0.01
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from postroom.errors import InvalidField
 from postroom.settings.model import Settings, expanded
-from postroom.settings.part import Part
+from postroom.settings.part import SettingsPart
 from postroom.settings.secrets import Secret
 
 
@@ -42,7 +42,7 @@ def with_environment(settings: Settings, environment: Mapping[str, str] | None =
     return settings.model_copy(update=changed)
 
 
-def _over(part: Part, values: Mapping[str, object]) -> Part:
+def _over(part: SettingsPart, values: Mapping[str, object]) -> SettingsPart:
     return part.model_copy(update=values) if values else part
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from postroom.clock import Clock, SystemClock, iso
 from postroom.errors import InvalidField
 from postroom.settings import durable, repair, secrets
+from postroom.settings.errors import SettingsBroken, SettingsUnwritable
 from postroom.settings.model import Settings, parse
-from postroom.settings.problems import SettingsBroken, SettingsUnwritable
 
 Document = dict[str, Any]
 Change = Callable[[Document], Document | None]

@@ -8,32 +8,32 @@ from pydantic import Field, ValidationError
 
 from postroom.settings.agents import (
     SHORTEST_HEARTBEAT_S,
-    Agent,
     Agents,
-    CustomProvider,
+    AgentSettings,
+    CustomProviderSettings,
     SessionScope,
     Teams,
 )
-from postroom.settings.house import (
-    Api,
-    Budgets,
-    Guards,
-    Limits,
-    Logs,
-    Monitoring,
-    Pipeline,
-    Plugins,
-    Replies,
-    Retention,
-    Schedules,
-    Sessions,
-    Store,
-    Webhooks,
-)
+from postroom.settings.errors import invalid
 from postroom.settings.names import check_id
 from postroom.settings.part import SharedPart
-from postroom.settings.problems import invalid
 from postroom.settings.secrets import Secret
+from postroom.settings.sections import (
+    ApiSettings,
+    BudgetSettings,
+    GuardSettings,
+    LimitSettings,
+    LogSettings,
+    MonitoringSettings,
+    PipelineSettings,
+    PluginSettings,
+    ReplySettings,
+    RetentionSettings,
+    ScheduleSettings,
+    SessionSettings,
+    StoreSettings,
+    WebhookSettings,
+)
 
 # The agent of a room without agents; existing clients know it by this id.
 FALLBACK_AGENT = "tinyagi"
@@ -44,7 +44,7 @@ DEFAULT_MODELS = {"anthropic": "sonnet", "openai": "gpt-5.3-codex", "opencode": 
 DEFAULT_WORKSPACE = "~/postroom-workspace"
 
 
-class Workspace(SharedPart):
+class WorkspaceSettings(SharedPart):
     path: str = DEFAULT_WORKSPACE
     name: str = ""
 
@@ -53,7 +53,7 @@ class BotChannel(SharedPart):
     bot_token: Secret | None = None
 
 
-class Channels(SharedPart):
+class ChannelSettings(SharedPart):
     enabled: tuple[str, ...] = ()
     discord: BotChannel = BotChannel()
     telegram: BotChannel = BotChannel()
@@ -83,35 +83,35 @@ class Models(SharedPart):
 
 
 class Settings(SharedPart):
-    workspace: Workspace = Workspace()
-    channels: Channels = Channels()
+    workspace: WorkspaceSettings = WorkspaceSettings()
+    channels: ChannelSettings = ChannelSettings()
     models: Models = Models()
     agents: Agents = Field(default_factory=dict)
-    custom_providers: dict[str, CustomProvider] = Field(default_factory=dict)
+    custom_providers: dict[str, CustomProviderSettings] = Field(default_factory=dict)
     teams: Teams = Field(default_factory=dict)
-    monitoring: Monitoring = Monitoring()
+    monitoring: MonitoringSettings = MonitoringSettings()
 
     default_agent: str | None = None
-    sessions: Sessions = Sessions()
-    replies: Replies = Replies()
-    budgets: Budgets = Budgets()
-    guards: Guards = Guards()
-    limits: Limits = Limits()
-    api: Api = Api()
-    schedules: Schedules = Schedules()
-    store: Store = Store()
-    retention: Retention = Retention()
-    logs: Logs = Logs()
-    plugins: Plugins = Plugins()
-    pipeline: Pipeline = Pipeline()
-    webhooks: Webhooks = Webhooks()
+    sessions: SessionSettings = SessionSettings()
+    replies: ReplySettings = ReplySettings()
+    budgets: BudgetSettings = BudgetSettings()
+    guards: GuardSettings = GuardSettings()
+    limits: LimitSettings = LimitSettings()
+    api: ApiSettings = ApiSettings()
+    schedules: ScheduleSettings = ScheduleSettings()
+    store: StoreSettings = StoreSettings()
+    retention: RetentionSettings = RetentionSettings()
+    logs: LogSettings = LogSettings()
+    plugins: PluginSettings = PluginSettings()
+    pipeline: PipelineSettings = PipelineSettings()
+    webhooks: WebhookSettings = WebhookSettings()
 
-    def present_agents(self) -> dict[str, Agent]:
+    def present_agents(self) -> dict[str, AgentSettings]:
         """The agents there are: those configured, or the one a room has without any."""
         if self.agents:
             return dict(self.agents)
         provider, model = self.models.chosen()
-        return {FALLBACK_AGENT: Agent(name=FALLBACK_NAME, provider=provider, model=model)}
+        return {FALLBACK_AGENT: AgentSettings(name=FALLBACK_NAME, provider=provider, model=model)}
 
     def default_agent_id(self) -> str:
         present = self.present_agents()

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from postroom.settings.secrets import MASK, names_secret
 
 
-class Part(BaseModel):
+class SettingsPart(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
@@ -17,7 +17,7 @@ class Part(BaseModel):
             yield key, MASK if hidden else value
 
 
-class SharedPart(Part):
+class SharedPart(SettingsPart):
     """A part other programs write too: where they leave a null, our default holds."""
 
     @model_validator(mode="before")

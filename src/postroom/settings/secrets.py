@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from postroom.errors import InvalidField
-from postroom.settings.problems import SecretMissing
+from postroom.settings.errors import SecretMissing
 
 MASK = "********"
 

@@ -1,5 +1,5 @@
 """Telling others over HTTP: events become deliveries in a queue, and deliveries become signed requests."""
 
-from postroom.webhooks.service import Webhooks
+from postroom.webhooks.service import WebhookService
 
-__all__ = ["Webhooks"]
+__all__ = ["WebhookService"]

@@ -12,13 +12,13 @@ from postroom.clock import SECOND, Clock
 from postroom.errors import PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel import jsontext, webhooks
+from postroom.kernel.ports import Reader
 from postroom.kernel.rows import Stored
-from postroom.kernel.store import Reader
 from postroom.kernel.webhooks import Webhook
-from postroom.room import Room
+from postroom.runtime import Room
 from postroom.webhooks import signing
 from postroom.webhooks.addresses import AddressRefused, AddressUnknown, Inside, nowhere, resolve
-from postroom.webhooks.crowd import Crowd
+from postroom.webhooks.concurrency import ReceiverLimits
 
 log = logging.getLogger("postroom.webhooks")
 
@@ -28,7 +28,7 @@ AT_ONCE = 10
 WAIT_S = 5.0
 
 
-class Couriers:
+class DeliveryWorkers:
     """`inside` tells the networks that webhooks may lead to although they are not public.
 
     `tls` says whom to trust, instead of the authorities everybody trusts.
@@ -43,7 +43,7 @@ class Couriers:
         self._tls = tls
         self._stop = asyncio.Event()
         self._busy: set[asyncio.Task[None]] = set()
-        self._crowd = Crowd()
+        self._crowd = ReceiverLimits()
 
     def stop(self) -> None:
         self._stop.set()

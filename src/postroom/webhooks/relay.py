@@ -14,9 +14,9 @@ from postroom.kernel import commands as c
 from postroom.kernel import webhooks
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import NewMessage
-from postroom.kernel.store import Reader
+from postroom.kernel.ports import Reader
 from postroom.kernel.webhooks import EVENTS, PREFIX, Webhook
-from postroom.room import Room
+from postroom.runtime import Room
 
 POSITION = "webhooks"
 AT_ONCE = 500
@@ -66,7 +66,7 @@ class Relay:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(rung.set)
 
-        hub = self._room._core.hub
+        hub = self._room._core.wakeups
         hub.follow(wake)
         try:
             while not self._stop.is_set():

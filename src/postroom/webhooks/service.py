@@ -10,9 +10,9 @@ from postroom.clock import Clock
 from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel import webhooks
-from postroom.room import Room
+from postroom.runtime import Room
 from postroom.webhooks.addresses import Inside, nowhere
-from postroom.webhooks.delivery import Couriers
+from postroom.webhooks.delivery import DeliveryWorkers
 from postroom.webhooks.relay import Relay
 
 log = logging.getLogger("postroom.webhooks")
@@ -29,7 +29,7 @@ async def make_place(room: Room) -> None:
     await room.run(c.CreateQueue(queue=webhooks.QUEUE, settings=SETTINGS, **who))
 
 
-class Webhooks:
+class WebhookService:
     def __init__(
         self,
         room: Room,
@@ -40,7 +40,7 @@ class Webhooks:
     ) -> None:
         self._room = room
         self.relay = Relay(room)
-        self.couriers = Couriers(room, clock or room._core.clock, inside=inside, tls=tls)
+        self.couriers = DeliveryWorkers(room, clock or room._core.clock, inside=inside, tls=tls)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -55,7 +55,7 @@ class Webhooks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _keep(self, part: Relay | Couriers) -> None:
+    async def _keep(self, part: Relay | DeliveryWorkers) -> None:
         """A fault in one round must not end the service."""
         while True:
             try:

@@ -15,26 +15,26 @@ import postroom
 from postroom import Room
 from postroom.kernel import commands as c
 from postroom.kernel.states import OPEN
-from postroom.office.intake import Incoming
-from postroom.office.offices import Office
+from postroom.office.intake.intake import Incoming
+from postroom.office.office import Office
 from postroom.providers.protocol import ErrorKind, Provider, TurnRequest, TurnStream
 from postroom.providers.registry import ProviderSettings, Registry
-from postroom.providers.script_rules import Rule, Script
+from postroom.providers.script_rules import Script, ScriptRule
 from postroom.settings.model import parse
 from tests.acceptance.office import until
 
 AGENTS = ("lead", "coder", "reviewer")
 WORDS = "@dev the login is broken"
 RULES = (
-    Rule(match="Chat room(?!.*------)", reply="noted"),
-    Rule(agent="lead", match="finished", reply="All is well."),
-    Rule(
+    ScriptRule(match="Chat room(?!.*------)", reply="noted"),
+    ScriptRule(agent="lead", match="finished", reply="All is well."),
+    ScriptRule(
         agent="lead",
         match="login",
         reply="I ask both. [#dev: we begin]",
         hand_off={"coder": "fix it", "reviewer": "read it"},
     ),
-    Rule(
+    ScriptRule(
         agent="coder",
         match="fix it",
         fail=ErrorKind.CRASHED,
@@ -43,8 +43,8 @@ RULES = (
         reply="Fixed.",
         hand_off={"lead": "finished"},
     ),
-    Rule(agent="coder", match="look at", reply="Looked."),
-    Rule(agent="reviewer", match="read it", reply="Read.", hand_off={"coder": "look at line 3"}),
+    ScriptRule(agent="coder", match="look at", reply="Looked."),
+    ScriptRule(agent="reviewer", match="read it", reply="Read.", hand_off={"coder": "look at line 3"}),
 )
 
 

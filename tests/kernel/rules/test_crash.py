@@ -11,8 +11,8 @@ from tests.conformance.promises import check_promises
 
 import postroom
 from postroom import SyncRoom
-from postroom.kernel import service
-from postroom.kernel.rules import drafting, rule
+from postroom.kernel import service_commands
+from postroom.kernel.rules import parsing, rule
 
 PUBLISHER = Path(__file__).with_name("publisher.py")
 
@@ -20,9 +20,9 @@ PUBLISHER = Path(__file__).with_name("publisher.py")
 def add_rule(room: SyncRoom, **document: Any) -> None:
     queues = {queue.slug: queue.id for queue in room.queues("default")}
     rule_id = str(uuid.uuid4())
-    made = drafting.drafted(document, lambda name, _: queues[name], rule_id=rule_id, now=1)
+    made = parsing.drafted(document, lambda name, _: queues[name], rule_id=rule_id, now=1)
     key = f"{room.scope('default').id}/{rule_id}"
-    room.run(service.File(kind=rule.KIND, key=key, data=rule.written(made)))
+    room.run(service_commands.PutServiceDocument(kind=rule.KIND, key=key, data=rule.written(made)))
 
 
 def test_a_killed_publisher_leaves_all_of_a_rule_or_nothing(tmp_path: Path) -> None:

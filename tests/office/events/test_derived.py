@@ -11,16 +11,16 @@ from postroom import Room
 from postroom.clock import ManualClock
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
-from postroom.office import places
+from postroom.office import queues
 from postroom.office.events import ContractEvent, RoomLookup, contract_events, translator
 from postroom.office.events.derive import length
 from postroom.providers.protocol import ErrorKind
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 
 TEAM = (
-    Rule(agent="lead", reply="I ask. [@coder: fix it] [@reviewer: look]"),
-    Rule(agent="coder", reply="Fixed."),
-    Rule(agent="reviewer", reply="Good."),
+    ScriptRule(agent="lead", reply="I ask. [@coder: fix it] [@reviewer: look]"),
+    ScriptRule(agent="coder", reply="Fixed."),
+    ScriptRule(agent="reviewer", reply="Good."),
 )
 
 
@@ -61,9 +61,9 @@ async def test_turns_that_end_at_the_same_time_end_their_chain_once(room: Room) 
     await furnish(room)
     talk = {"correlation_id": "web:1", "channel": "web", "sender": "Ann"}
     for agent, kind in (("lead", "office.mail"), ("coder", "office.note")):
-        await publish(room, places.inbox(agent), body={"text": "x"}, message_type=kind, agent=agent, **talk)
+        await publish(room, queues.inbox(agent), body={"text": "x"}, message_type=kind, agent=agent, **talk)
     for agent in ("lead", "coder"):
-        [message] = await room.claim(places.inbox(agent))
+        [message] = await room.claim(queues.inbox(agent))
         turn = f"turn of {agent}"
         await room.run(
             c.Unit(
@@ -110,7 +110,7 @@ async def test_ids_are_unique_and_in_order_and_every_event_says_what_and_when(tm
 
 
 async def test_a_failure_that_is_retried_is_no_answer(tmp_path: Path) -> None:
-    rule = Rule(agent="coder", fail=ErrorKind.AUTH, reply="never")
+    rule = ScriptRule(agent="coder", fail=ErrorKind.AUTH, reply="never")
     async with staffed(tmp_path, rule) as desk:
         await desk.write("@coder fix", platform_id="m_1")
         await desk.replies(1)
@@ -124,7 +124,7 @@ async def test_a_failure_that_is_retried_is_no_answer(tmp_path: Path) -> None:
 
 
 async def test_the_words_of_a_person_are_told_as_they_were_written(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(reply="ok")) as desk:
+    async with staffed(tmp_path, ScriptRule(reply="ok")) as desk:
         for text in (
             "@coder   two  words",
             "no prefix",
@@ -151,7 +151,7 @@ async def test_a_schedule_is_not_told_as_if_somebody_wrote_but_a_heartbeat_is(
     body = {"text": "How are things?", "team": None, "via": "given"}
     await publish(
         room,
-        places.inbox("coder"),
+        queues.inbox("coder"),
         body=body,
         message_type="office.mail",
         channel="heartbeat",
@@ -165,10 +165,10 @@ async def test_a_schedule_is_not_told_as_if_somebody_wrote_but_a_heartbeat_is(
 
 async def test_a_message_nobody_asked_for_is_told_in_short(room: Room) -> None:
     await furnish(room)
-    await room.run(places.open_outbox("web"))
+    await room.run(queues.open_outbox("web"))
     await publish(
         room,
-        places.outbox("web"),
+        queues.outbox("web"),
         body={"text": "By the way"},
         message_type="office.proactive",
         channel="web",
@@ -182,10 +182,10 @@ async def test_a_message_nobody_asked_for_is_told_in_short(room: Room) -> None:
 
 
 async def test_a_persons_post_to_a_room_is_from_user(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(reply="ok")) as desk:
+    async with staffed(tmp_path, ScriptRule(reply="ok")) as desk:
         await publish(
             desk.room,
-            places.room_of("dev"),
+            queues.room_of("dev"),
             body={"text": "[Chat room #dev — @user]:\nhello", "team": "dev", "post": "hello"},
             message_type="office.post",
             channel="chatroom",
@@ -214,7 +214,7 @@ async def test_of_what_was_pruned_nothing_is_told_and_nothing_breaks(room: Room)
 
 
 async def test_the_stream_gets_names_and_data(tmp_path: Path) -> None:
-    async with staffed(tmp_path, Rule(reply="ok")) as desk:
+    async with staffed(tmp_path, ScriptRule(reply="ok")) as desk:
         await desk.write("@coder x")
         await desk.quiet()
         translate = translator(desk.room, lambda: desk.office.directory)

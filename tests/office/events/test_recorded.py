@@ -8,7 +8,7 @@ import pytest
 from tests.acceptance.office import Staffed, staffed
 
 from postroom.office.events import NEW, OLD, ContractEvent, RoomLookup, contract_events
-from postroom.providers.script_rules import Rule
+from postroom.providers.script_rules import ScriptRule
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -38,7 +38,7 @@ def lines(events: list[tuple[str, dict[str, Any]]]) -> dict[str, list[tuple[str,
     return found
 
 
-async def both(tmp_path: Path, name: str, text: str, *rules: Rule, replies: int) -> list[ContractEvent]:
+async def both(tmp_path: Path, name: str, text: str, *rules: ScriptRule, replies: int) -> list[ContractEvent]:
     wanted = [(each["event"], each["data"]) for each in recorded(name)]
     async with staffed(tmp_path, *rules) as desk:
         await desk.write(text, platform_id="m_1", sender="Ann")
@@ -51,7 +51,7 @@ async def both(tmp_path: Path, name: str, text: str, *rules: Rule, replies: int)
 
 
 async def test_one_message(tmp_path: Path) -> None:
-    rule = Rule(agent="coder", reply="Hello from coder. You said: $prompt")
+    rule = ScriptRule(agent="coder", reply="Hello from coder. You said: $prompt")
     events = await both(tmp_path, "sse_single_message", "@coder hello there", rule, replies=1)
     by_name = {event.name: event.data for event in events}
     assert by_name["message:incoming"]["message"] == "@coder hello there"
@@ -66,12 +66,12 @@ async def test_one_message(tmp_path: Path) -> None:
 
 async def test_a_team_that_hands_on(tmp_path: Path) -> None:
     rules = (
-        Rule(
+        ScriptRule(
             agent="lead",
             reply="I will delegate. [@coder: please fix arr[0] in main.py] [@reviewer: review it]",
         ),
-        Rule(agent="coder", reply="coder: done with the delegated part."),
-        Rule(agent="reviewer", reply="reviewer: done with the delegated part."),
+        ScriptRule(agent="coder", reply="coder: done with the delegated part."),
+        ScriptRule(agent="reviewer", reply="reviewer: done with the delegated part."),
     )
     events = await both(tmp_path, "sse_team_handoff", "@dev HANDOFF the bug", *rules, replies=3)
     names = [event.name for event in events if event.name in NEW]
@@ -116,8 +116,8 @@ OLD_FIELDS = {
 
 async def test_earlier_clients_are_told_all_their_names(tmp_path: Path) -> None:
     rules = (
-        Rule(agent="lead", reply="I ask. [@coder: fix it]"),
-        Rule(agent="coder", reply="Fixed."),
+        ScriptRule(agent="lead", reply="I ask. [@coder: fix it]"),
+        ScriptRule(agent="coder", reply="Fixed."),
     )
     async with staffed(tmp_path, *rules) as desk:
         await desk.write("@dev the bug", platform_id="m_1")

@@ -18,9 +18,9 @@ from tests.office.guards.remote import RemoteRoom
 import postroom
 from postroom.errors import LimitReached
 from postroom.kernel import commands as c
-from postroom.kernel.accounts import Charge
-from postroom.office.intake import Incoming
-from postroom.providers.script_rules import Rule
+from postroom.kernel.budgets.model import Charge
+from postroom.office.intake.intake import Incoming
+from postroom.providers.script_rules import ScriptRule
 
 DOLLAR = 1_000_000
 
@@ -53,7 +53,7 @@ async def office(folder: Path) -> None:
     """The first life writes a message; the others go on with what is there."""
     settings = json.loads(os.environ["OFFICE"])
     slow = float(os.environ.get("SLOW", "0"))
-    rules = [Rule(match="slow", reply="done", seconds=slow), *PING_PONG]
+    rules = [ScriptRule(match="slow", reply="done", seconds=slow), *PING_PONG]
     async with postroom.open(str(folder / "room.db"), housekeeping=True) as room:
         made, _ = office_of(room, folder, *rules, pace=1.0, **settings)
         await made.furnish()

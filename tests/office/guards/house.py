@@ -11,14 +11,14 @@ import msgspec
 import postroom
 from postroom import Message, Room, State
 from postroom.clock import Clock
-from postroom.kernel.accounts import Account
-from postroom.office.guards import accounts
-from postroom.office.intake import Incoming, Taken
-from postroom.office.offices import Office
+from postroom.kernel.budgets.model import Budget
+from postroom.office.guards import budgets
+from postroom.office.intake.intake import Incoming, IntakeResult
+from postroom.office.office import Office
 from postroom.providers.protocol import TurnRequest, TurnStream, Usage
 from postroom.providers.registry import ProviderSettings, Registry
 from postroom.providers.script import ScriptProvider
-from postroom.providers.script_rules import Rule, Script
+from postroom.providers.script_rules import Script, ScriptRule
 from postroom.settings.model import parse
 
 AGENTS = ("lead", "coder", "reviewer")
@@ -51,7 +51,7 @@ class Guarded:
         self.office = office
         self.paid = paid
 
-    async def write(self, text: str, **fields: Any) -> Taken:
+    async def write(self, text: str, **fields: Any) -> IntakeResult:
         mail = {"channel": "web", "sender": "Ann", "sender_id": "ann", **fields}
         return await self.office.take_in(Incoming(text=text, **mail))
 
@@ -65,11 +65,11 @@ class Guarded:
         """Until no mail of agents is open."""
         await self.held(0, within)
 
-    async def account(self, name: str) -> Account:
+    async def account(self, name: str) -> Budget:
         return (await self.room.accounts(name))[name]
 
     async def spent(self, talk: str) -> int:
-        return (await self.account(accounts.conversation(talk))).spent
+        return (await self.account(budgets.conversation(talk))).spent
 
     async def all(self) -> list[Message]:
         found: list[Message] = []
@@ -109,7 +109,7 @@ class Guarded:
 def office_of(
     room: Room,
     folder: Path,
-    *rules: Rule,
+    *rules: ScriptRule,
     price: Price = 0.01,
     provider: str = "paid",
     clock: Clock | None = None,
@@ -132,7 +132,7 @@ def office_of(
 
 
 @asynccontextmanager
-async def guarded(folder: Path, *rules: Rule, **changes: Any) -> AsyncIterator[Guarded]:
+async def guarded(folder: Path, *rules: ScriptRule, **changes: Any) -> AsyncIterator[Guarded]:
     options = {"clock": changes["clock"]} if changes.get("clock") else {}
     async with postroom.open(str(folder / "room.db"), durability="relaxed", **options) as room:
         office, paid = office_of(room, folder, *rules, **changes)
@@ -150,6 +150,6 @@ def talk_of(message: Message) -> str:
 
 
 PING_PONG = (
-    Rule(agent="lead", reply="lead says", hand_off={"coder": "round $turn of lead"}),
-    Rule(agent="coder", reply="coder says", hand_off={"lead": "round $turn of coder"}),
+    ScriptRule(agent="lead", reply="lead says", hand_off={"coder": "round $turn of lead"}),
+    ScriptRule(agent="coder", reply="coder says", hand_off={"lead": "round $turn of coder"}),
 )

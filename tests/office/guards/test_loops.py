@@ -6,7 +6,7 @@ from postroom import Message, Room
 from postroom.errors import MessageNotFound
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
-from postroom.office.guards.accounts import Guard
+from postroom.office.guards.budgets import BudgetGuard
 from postroom.office.guards.loops import STEPS, find_loop
 from postroom.office.guards.rules import GuardRules
 
@@ -61,14 +61,14 @@ async def test_the_same_words_to_the_same_agent_are_a_loop_the_fourth_time(room:
     assert await find_loop(room, await chain(room, [LONG] * 6), RULES, 0) is None
     loop = await find_loop(room, await chain(room, [LONG] * 7), RULES, 0)
     assert loop is not None
-    assert (loop.guard, loop.sender, loop.receiver, loop.times) == (Guard.REPEATS, "lead", "coder", 4)
+    assert (loop.guard, loop.sender, loop.receiver, loop.times) == (BudgetGuard.REPEATS, "lead", "coder", 4)
 
 
 async def test_the_same_hand_off_is_a_cycle_the_fifth_time_whatever_is_said(room: Room) -> None:
     assert await find_loop(room, await chain(room, different(8)), RULES, 0) is None
     loop = await find_loop(room, await chain(room, different(9)), RULES, 0)
     assert loop is not None
-    assert (loop.guard, loop.times) == (Guard.CYCLE, 5)
+    assert (loop.guard, loop.times) == (BudgetGuard.CYCLE, 5)
 
 
 async def test_a_round_of_three_is_a_cycle_too(room: Room) -> None:

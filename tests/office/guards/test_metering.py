@@ -12,8 +12,8 @@ from tests.acceptance.office import Puppet, Staffed, staffed, text, until
 from postroom import State
 from postroom.clock import ManualClock, SystemClock
 from postroom.kernel import commands as c
-from postroom.kernel.accounts import Account
-from postroom.office.guards import accounts
+from postroom.kernel.budgets.model import Budget
+from postroom.office.guards import budgets as accounts
 from postroom.office.guards.days import Days
 from postroom.office.schedules import house_zone
 from postroom.providers.protocol import Finished, TextChunk, ToolUse, TurnRequest, TurnStream, Usage
@@ -67,7 +67,7 @@ def today() -> ManualClock:
     return ManualClock(SystemClock().now())
 
 
-async def account(desk: Staffed, talk: str) -> Account:
+async def account(desk: Staffed, talk: str) -> Budget:
     name = accounts.conversation(talk)
     return (await desk.room.accounts(name))[name]
 
@@ -163,7 +163,7 @@ async def test_a_budget_that_others_have_used_up_still_ends_a_turn_under_way(
     async with working(tmp_path, steps, conversation_usd=None, daily_usd=1.0) as desk:
         await desk.write("@coder go", platform_id="1")
         await until(lambda: steps.paid)
-        await desk.room.run(c.Freeze(account=day, reason=accounts.Guard.BUDGET.value))
+        await desk.room.run(c.Freeze(account=day, reason=accounts.BudgetGuard.BUDGET.value))
         steps.go_on.set()
         await desk.quiet()
         [told] = [m for m in await desk.replies(1) if m.message_type != "office.notice"]

@@ -7,16 +7,16 @@ import pytest
 
 from postroom.office.guards.prices import Spent, cost, estimate
 from postroom.office.guards.rules import GuardRules, Terms
-from postroom.office.turns import Turn
+from postroom.office.turns.turn import TurnResult
 from postroom.providers.protocol import Cause, ErrorKind, Failed, Finished, Usage
 
 RULES = GuardRules(reserve=500_000, unpriced_per_mtok=5)
 WORKED = {"sessions": {"paid": "s"}}
 
 
-def turn(verdict: Finished | Failed | None = None, **fields: Any) -> Turn:
+def turn(verdict: Finished | Failed | None = None, **fields: Any) -> TurnResult:
     verdict = verdict or Finished(text="ok")
-    return Turn(turn_id="t", verdict=verdict, started_at=0, ended_at=1, **fields)
+    return TurnResult(turn_id="t", verdict=verdict, started_at=0, ended_at=1, **fields)
 
 
 def failed(kind: ErrorKind, cause: Cause = Cause.UNKNOWN) -> Failed:

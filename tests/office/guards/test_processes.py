@@ -16,9 +16,9 @@ from tests.office.guards.remote import served
 
 import postroom
 from postroom import Message, Room, State
-from postroom.office.guards import accounts, pauses
-from postroom.office.intake import Incoming
-from postroom.providers.script_rules import Rule, Script
+from postroom.office.guards import budgets, pauses
+from postroom.office.intake.intake import Incoming
+from postroom.providers.script_rules import Script, ScriptRule
 
 QUIET = {"hops": 900, "cycles": 900, "repeats": 900}
 RICH = {"conversation_usd": None, "agent_daily_usd": None, "team_daily_usd": None, "daily_usd": None}
@@ -84,7 +84,7 @@ async def test_lanes_in_two_processes_keep_within_one_conversations_limit(tmp_pa
         finally:
             for lane in lanes:
                 await _kill(lane)
-        account = await desk.account(accounts.conversation("web:1"))
+        account = await desk.account(budgets.conversation("web:1"))
         assert (account.spent, account.reserved) == (500_000, 0)
         assert len(await room.records("turn")) == 5
         assert len(await desk.notices()) == 1
@@ -112,8 +112,8 @@ async def test_a_crash_between_reserving_and_settling_is_paid_by_nobody_and_retr
     child = await _child("office", str(tmp_path), WRITE="@lead slow", **told)
     await _until_told(child, "record.turn.started")
     await _kill(child)
-    async with guarded(tmp_path, Rule(reply="done"), **settings) as desk:
-        talk = accounts.conversation("web:1")
+    async with guarded(tmp_path, ScriptRule(reply="done"), **settings) as desk:
+        talk = budgets.conversation("web:1")
         assert (await desk.account(talk)).reserved == 500_000, "what the dead set aside is still held"
         await desk.quiet()
         account = await desk.account(talk)
@@ -152,7 +152,7 @@ async def test_a_paused_conversation_outlives_a_kill_at_any_point(
     child = await _child("office", str(tmp_path), **told)
     await _until_told(child, "message.snoozed")
     await _kill(child)
-    async with guarded(tmp_path, Rule(reply="over"), **settings) as desk:
+    async with guarded(tmp_path, ScriptRule(reply="over"), **settings) as desk:
         [waiting] = await desk.held(1)
         assert len(await desk.notices()) == 1
         served_ = [m for m in await desk.mail() if m.state is State.COMPLETED]
@@ -173,11 +173,11 @@ async def test_stop_and_pause_all_outlive_a_kill(tmp_path: Path) -> None:
     await _kill(child)
     async with postroom.open(str(tmp_path / "room.db")) as room:
         assert await pauses.pause_all(room)
-    async with guarded(tmp_path, Rule(reply="done")) as desk:
+    async with guarded(tmp_path, ScriptRule(reply="done")) as desk:
         await desk.held(1)
         assert desk.paid.turns == 0
         assert await pauses.stop(desk.room, "web:1") == 1
-    async with guarded(tmp_path, Rule(reply="done")) as desk:
+    async with guarded(tmp_path, ScriptRule(reply="done")) as desk:
         assert await pauses.paused(desk.room)
         assert await pauses.resume_all(desk.room) == 0
         [mail] = await desk.mail()

@@ -4,8 +4,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from postroom.office.plugins import Plugins, PluginState, PluginStatus
-from postroom.settings.house import Plugins as PluginSettings
+from postroom.office.plugins import PluginRegistry, PluginState, PluginStatus
+from postroom.settings.sections import PluginSettings
 
 
 def write(home: Path, name: str, source: str) -> Path:
@@ -15,17 +15,17 @@ def write(home: Path, name: str, source: str) -> Path:
     return path
 
 
-async def opened(home: Path, *allowed: str, load_s: float = 10, **settings: Any) -> Plugins:
+async def opened(home: Path, *allowed: str, load_s: float = 10, **settings: Any) -> PluginRegistry:
     chosen = PluginSettings(allowed=allowed, **{"timeout_s": 10, "failures": 3, **settings})
-    plugins = Plugins()
+    plugins = PluginRegistry()
     await plugins.load(chosen, home, load_s=load_s)
     return plugins
 
 
-def status(plugins: Plugins, name: str) -> PluginStatus:
+def status(plugins: PluginRegistry, name: str) -> PluginStatus:
     (found,) = [status for status in plugins.statuses() if status.name == name]
     return found
 
 
-def states(plugins: Plugins) -> dict[str, PluginState]:
+def states(plugins: PluginRegistry) -> dict[str, PluginState]:
     return {status.name: status.state for status in plugins.statuses()}

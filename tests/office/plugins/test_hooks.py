@@ -10,7 +10,7 @@ from tests.office.plugins.shop import opened, status, write
 
 from postroom import Room
 from postroom.office.plugins import HookContext, PluginState, Transformed
-from postroom.office.plugins.desk import STOPPED, TEXT_BYTES, fitting
+from postroom.office.plugins.registry import STOPPED, TEXT_BYTES, fitting
 
 CONTEXT = HookContext(channel="telegram", sender="Ann", message_id="7", original_message="hi")
 

@@ -8,7 +8,7 @@ from tests.office.schedules.desk import DIRECTORY
 
 import postroom
 from postroom.errors import StoreInUse
-from postroom.office.schedules import Clockwork
+from postroom.office.schedules import Scheduler
 
 
 class FastClock:
@@ -26,7 +26,7 @@ async def main(url: str, begin: int, factor: int) -> None:
         try:
             async with postroom.open(url, clock=clock, housekeeping=False, durability="relaxed") as room:
                 print("owner", flush=True)
-                await Clockwork(room, lambda: DIRECTORY, clock).run()
+                await Scheduler(room, lambda: DIRECTORY, clock).run()
         except StoreInUse:
             await asyncio.sleep(0.01)
 

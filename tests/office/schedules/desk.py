@@ -5,12 +5,12 @@ from datetime import datetime
 from postroom import Message, Room
 from postroom.clock import ManualClock, from_datetime
 from postroom.kernel import commands as c
-from postroom.office import places
-from postroom.office.routing import Agent, Directory, Team
-from postroom.office.schedules import Clockwork, Schedules
+from postroom.office import queues
+from postroom.office.intake.routing import AgentRef, OfficeDirectory, TeamRef
+from postroom.office.schedules import Scheduler, Schedules
 
-DIRECTORY = Directory(
-    [Agent("lead", "Lead"), Agent("coder", "Coder")], [Team("dev", "Dev", "lead", ("lead", "coder"))]
+DIRECTORY = OfficeDirectory(
+    [AgentRef("lead", "Lead"), AgentRef("coder", "Coder")], [TeamRef("dev", "Dev", "lead", ("lead", "coder"))]
 )
 
 
@@ -18,20 +18,20 @@ def moment(text: str) -> int:
     return from_datetime(datetime.fromisoformat(text))
 
 
-async def furnish(room: Room, directory: Directory = DIRECTORY, depth: int = 100_000) -> None:
-    commands = places.furnish(directory, (), attempts=3, depth=depth)
+async def furnish(room: Room, directory: OfficeDirectory = DIRECTORY, depth: int = 100_000) -> None:
+    commands = queues.furnish(directory, (), attempts=3, depth=depth)
     await room.run(c.Unit(commands=tuple(commands)))
 
 
 def a_book(
-    room: Room, clock: ManualClock, clockwork: Clockwork | None = None, zone: str = "UTC"
+    room: Room, clock: ManualClock, scheduler: Scheduler | None = None, zone: str = "UTC"
 ) -> Schedules:
-    changed = clockwork.wake if clockwork else lambda: None
+    changed = scheduler.wake if scheduler else lambda: None
     return Schedules(room, lambda: DIRECTORY, clock, zone=zone, changed=changed)
 
 
-def a_clockwork(room: Room, clock: ManualClock) -> Clockwork:
-    return Clockwork(room, lambda: DIRECTORY, clock)
+def a_clockwork(room: Room, clock: ManualClock) -> Scheduler:
+    return Scheduler(room, lambda: DIRECTORY, clock)
 
 
 async def mail(room: Room, agent: str = "coder") -> list[Message]:
@@ -39,7 +39,7 @@ async def mail(room: Room, agent: str = "coder") -> list[Message]:
     found: list[Message] = []
     cursor = None
     while True:
-        page = await room.messages(queue=places.inbox(agent), cursor=cursor, limit=1000)
+        page = await room.messages(queue=queues.inbox(agent), cursor=cursor, limit=1000)
         found += page.messages
         cursor = page.next_cursor
         if cursor is None:

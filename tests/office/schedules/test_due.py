@@ -7,16 +7,16 @@ from tests.office.schedules.desk import moment
 
 from postroom.clock import SECOND
 from postroom.office.schedules.due import AT_MOST, GRACE, due
-from postroom.office.schedules.model import Filed, Missed, Progress, Schedule
+from postroom.office.schedules.model import Missed, Schedule, ScheduleProgress, StoredSchedule
 
 HOUR, DAY = 3600 * SECOND, 86_400 * SECOND
 NINE = moment("2026-05-05T09:00Z")
 
 
-def a_filed(after: int, missed: Missed = Missed.ONCE, **fields: Any) -> Filed:
+def a_filed(after: int, missed: Missed = Missed.ONCE, **fields: Any) -> StoredSchedule:
     fields = {"cron": "0 9 * * *", **fields}
     schedule = Schedule(id="1", label="daily", to="coder", text="report", missed=missed, **fields)
-    return Filed(schedule, 1, Progress(after=after), 1)
+    return StoredSchedule(schedule, 1, ScheduleProgress(after=after), 1)
 
 
 def test_nothing_is_due_before_its_time() -> None:

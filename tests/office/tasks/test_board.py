@@ -9,10 +9,10 @@ from tests.office.schedules.desk import DIRECTORY
 from postroom import Room
 from postroom.clock import ManualClock
 from postroom.errors import InvalidField
-from postroom.office.routing import route
+from postroom.office.intake.routing import route
 from postroom.office.tasks import Board, Status
+from postroom.office.tasks.errors import CommentNotFound, PrefixTaken, ProjectNotFound, TaskNotFound
 from postroom.office.tasks.model import COLOURS, prefix_from
-from postroom.office.tasks.problems import CommentNotFound, PrefixTaken, ProjectNotFound, TaskNotFound
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ from typing import Any
 from postroom.clock import ManualClock
 from postroom.ids import SeededIds
 from postroom.kernel import commands as c
-from postroom.kernel.committer import Committer
-from postroom.kernel.desk import Kit
-from postroom.kernel.engine import Engine, Outcome
-from postroom.kernel.housekeeping.roster import Retention
-from postroom.kernel.hub import Hub
+from postroom.kernel.engine import CommandOutcome, Engine
+from postroom.kernel.housekeeping.housekeepers import Retention
 from postroom.kernel.limits import Limits
 from postroom.kernel.model import NewMessage
+from postroom.kernel.ports import MessageFilter, Transaction
 from postroom.kernel.rows import Stored
-from postroom.kernel.store import MessageFilter, Transaction
+from postroom.kernel.transitions.context import KernelEnvironment
+from postroom.runtime.commit import Committer
+from postroom.runtime.wakeups import Wakeups
 from postroom.stores.memory import MemoryStore
 
 MANY = 10_000
@@ -25,15 +25,15 @@ class Room:
     def __init__(self, retention: Retention | None = None) -> None:
         self.store = MemoryStore()
         self.clock = ManualClock()
-        kit = Kit(
+        env = KernelEnvironment(
             clock=self.clock,
             ids=SeededIds(),
             limits=Limits(),
             retention=retention or Retention(),
             rng=random.Random(1),
         )
-        self.engine = Engine(kit)
-        self.committer = Committer(self.store, self.engine, Hub())
+        self.engine = Engine(env)
+        self.committer = Committer(self.store, self.engine, Wakeups())
         self.do = self.committer.execute
         self.do(c.CreateScope(slug="s"))
 
@@ -56,7 +56,7 @@ class Room:
         for stored in claimed:
             self.do(c.Complete(message_id=stored.row.id, token=stored.row.token or ""))
 
-    def together(self, commands: Sequence[c.Command]) -> list[Outcome]:
+    def together(self, commands: Sequence[c.Command]) -> list[CommandOutcome]:
         """As one group of requests; each has its own outcome."""
         tx = self.store.begin()
         outcomes, _ = self.engine.apply(tx, commands)

@@ -4,7 +4,7 @@ import pytest
 from tests.stores.memory.room import Room
 
 from postroom.kernel import commands as c
-from postroom.kernel.housekeeping import roster
+from postroom.kernel.housekeeping import housekeepers
 from postroom.kernel.ledger import Folded
 from postroom.kernel.states import State
 
@@ -19,7 +19,7 @@ def listed(room: Room) -> Room:
     room.publish("a", 0, agent="coder")
     room.complete(*room.claim("a"))
     room.clock.advance(2 * HOUR)
-    room.do(c.Housekeep(name=roster.ARCHIVER))
+    room.do(c.Housekeep(name=housekeepers.ARCHIVER))
     room.publish("a", 1, channel="web")
     room.complete(*room.claim("a"))
     room.publish("b", 2, labels={"n": 1, "done": True}, message_type="note")

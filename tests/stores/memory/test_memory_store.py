@@ -8,16 +8,16 @@ from tests.stores.memory.room import Room, everything
 
 from postroom.errors import NotFound, StoreClosed
 from postroom.kernel import commands as c
-from postroom.kernel.housekeeping import roster
-from postroom.kernel.ledger import Draft
+from postroom.kernel.housekeeping import housekeepers
+from postroom.kernel.ledger import EventDraft
 from postroom.kernel.model import NewMessage
 from postroom.stores.memory import MemoryStore
 
 HOUR = 3600
 
 
-def draft(time: int, kind: str = "test.happened", actor: str = "me") -> Draft:
-    return Draft(time, kind, "default", None, None, None, None, None, actor, "{}")
+def draft(time: int, kind: str = "test.happened", actor: str = "me") -> EventDraft:
+    return EventDraft(time, kind, "default", None, None, None, None, None, actor, "{}")
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Furnished:
 
     room: Room
     work: int
-    claimed: c.Held
+    claimed: c.ClaimCommand
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def furnished(room: Room) -> Furnished:
     room.publish("old", "ended")
     room.complete(*room.claim("work"), *room.claim("old"))
     room.clock.advance(2 * HOUR)
-    room.do(c.Housekeep(name=roster.ARCHIVER))
+    room.do(c.Housekeep(name=housekeepers.ARCHIVER))
     room.publish("work", "dead", idempotency_key="key 1")
     (dying,) = room.claim("work")
     room.do(c.Fail(message_id=dying.row.id, token=dying.row.token or "", reason="broken"))
@@ -57,7 +57,7 @@ def furnished(room: Room) -> Furnished:
     room.publish("urgent", "waiting", ttl_s=HOUR)
     room.publish("news", "for ann")
     (claimed,) = room.claim("work")
-    held = c.Held(message_id=claimed.row.id, token=claimed.row.token or "")
+    held = c.ClaimCommand(message_id=claimed.row.id, token=claimed.row.token or "")
     return Furnished(room, work, held)
 
 
@@ -84,7 +84,7 @@ def many_changes(furnished: Furnished) -> list[c.Command]:
         c.SetPosition(name="lake", seq=9),
         c.Lead(name="x", holder="me", seconds=9),
         c.ReportRun(name="x", started_at=1, duration_us=1, items=1),
-        *(c.Housekeep(name=housekeeper.name) for housekeeper in roster.ROSTER),
+        *(c.Housekeep(name=housekeeper.name) for housekeeper in housekeepers.ROSTER),
         c.Claim(queues=("s/urgent", "s/work"), limit=10),
         c.Claim(queues=("s/news",), subscription="bob"),
     ]

@@ -7,9 +7,9 @@ from tests.stores.memory.room import MANY, Room, everything
 
 from postroom.kernel import commands as c
 from postroom.kernel import ledger
-from postroom.kernel.housekeeping import roster
-from postroom.kernel.housekeeping.roster import Retention
-from postroom.kernel.ledger import Draft, Head
+from postroom.kernel.housekeeping import housekeepers
+from postroom.kernel.housekeeping.housekeepers import Retention
+from postroom.kernel.ledger import EventDraft, Head
 from postroom.stores.memory import MemoryStore
 
 HOUR = 3600
@@ -17,13 +17,13 @@ HOUR = 3600
 
 def archive_all(room: Room) -> None:
     room.clock.advance(2 * HOUR)
-    room.do(c.Housekeep(name=roster.ARCHIVER))
+    room.do(c.Housekeep(name=housekeepers.ARCHIVER))
 
 
 def append(room: Room, *times: int) -> None:
     tx = room.store.begin()
     for time in times:
-        tx.append(Draft(time, "test.happened", "default", None, None, None, None, None, "me", "{}"))
+        tx.append(EventDraft(time, "test.happened", "default", None, None, None, None, None, "me", "{}"))
     room.store.commit(tx)
 
 
@@ -206,13 +206,13 @@ class TestPruner:
         room.complete(*room.claim("work"))
         room.do(c.SetPosition(name="lake", seq=0, hold=True))
         archive_all(room)
-        room.do(c.Housekeep(name=roster.PRUNER))
+        room.do(c.Housekeep(name=housekeepers.PRUNER))
         assert len(room.page()) == 1
         with room.store.reader() as reader:
             assert reader.anchor().seq == 0
             head = reader.head().seq
         room.do(c.SetPosition(name="lake", seq=head, hold=True))
-        room.do(c.Housekeep(name=roster.PRUNER))
+        room.do(c.Housekeep(name=housekeepers.PRUNER))
         assert room.page() == []
         with room.store.reader() as reader:
             assert reader.anchor().seq > 0
@@ -225,10 +225,10 @@ class TestPruner:
         check = c.CheckSeen(queue="s/news", name="ann", key="1")
         assert [room.do(check), room.do(check)] == [False, True]
         room.clock.advance(60)
-        room.do(c.Housekeep(name=roster.PRUNER))
+        room.do(c.Housekeep(name=housekeepers.PRUNER))
         assert room.do(check) is True
         room.clock.advance(1)
-        room.do(c.Housekeep(name=roster.PRUNER))
+        room.do(c.Housekeep(name=housekeepers.PRUNER))
         assert [room.do(check), room.do(check)] == [False, True]
         room.do(c.Unsubscribe(queue="s/news", name="ann"))
         room.do(c.Subscribe(queue="s/news", name="ann"))

@@ -9,13 +9,13 @@ from tests.stores.memory.room import MANY, Room, everything
 from postroom.clock import SECOND
 from postroom.kernel import commands as c
 from postroom.kernel import ledger
-from postroom.kernel.housekeeping import roster
-from postroom.kernel.housekeeping.roster import Retention
+from postroom.kernel.housekeeping import housekeepers
+from postroom.kernel.housekeeping.housekeepers import Retention
 from postroom.kernel.model import NewMessage
 from postroom.kernel.rows import Stored
 
 STEPS = 80
-KEEPERS = [keeper.name for keeper in roster.ROSTER if keeper.name != roster.PRUNER]
+KEEPERS = [keeper.name for keeper in housekeepers.ROSTER if keeper.name != housekeepers.PRUNER]
 
 
 class Walk:

@@ -7,7 +7,7 @@ import pytest
 import postroom
 from postroom import Room, State
 from postroom.errors import StoreFull
-from postroom.kernel.store import MessageFilter
+from postroom.kernel.ports import MessageFilter
 from postroom.stores.sqlite import SqliteStore
 from tests.conformance.helpers import read
 from tests.conformance.promises import check_promises

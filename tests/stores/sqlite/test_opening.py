@@ -118,7 +118,7 @@ def write_memo(store: SqliteStore) -> None:
         store.commit(tx)
     except apsw.Error as error:
         store.rollback(tx)
-        from postroom.stores.sqlite.faults import named
+        from postroom.stores.sqlite.errors import named
 
         raise named(error, "room.db") from error
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from postroom.kernel.ports import MessageFilter
 from postroom.kernel.states import OPEN, TERMINAL
-from postroom.kernel.store import MessageFilter
-from postroom.stores.sqlite import SqliteStore, pages
+from postroom.stores.sqlite import SqliteStore, listing
 
-PLACES = pages.Places(scopes={("default", "default"): 1}, queues={})
+PLACES = listing.ListedPlaces(scopes={("default", "default"): 1}, queues={})
 REVIEWS = MessageFilter(scope="default", states=("pending", "claimed"), reviews=True)
 
 
@@ -23,9 +23,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
 
 
 def _plan(store: SqliteStore, wanted: MessageFilter, after: int | None) -> list[str]:
-    clauses = pages.clauses(wanted, PLACES)
+    clauses = listing.clauses(wanted, PLACES)
     assert clauses is not None
-    sql, bindings = pages.statement(wanted, clauses, after, 10, archived=False)
+    sql, bindings = listing.statement(wanted, clauses, after, 10, archived=False)
     rows: Any = store._db.execute("EXPLAIN QUERY PLAN " + sql, bindings)
     return [detail for *_, detail in rows]
 
@@ -41,7 +41,7 @@ def test_reviews_are_found_in_order_by_their_index(
 
 
 def test_the_archive_holds_only_what_has_ended() -> None:
-    assert pages.parts(MessageFilter(states=tuple(OPEN))) == (False,)
-    assert pages.parts(MessageFilter()) == (False, True)
+    assert listing.parts(MessageFilter(states=tuple(OPEN))) == (False,)
+    assert listing.parts(MessageFilter()) == (False, True)
     for state in TERMINAL:
-        assert pages.parts(MessageFilter(states=("pending", state))) == (False, True)
+        assert listing.parts(MessageFilter(states=("pending", state))) == (False, True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postroom.daemon.home import Home
+from postroom.app.home import Home
 from tests.terminal.cli.runner import Cli, Shell
 
 TOKEN = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0"

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from typer.main import get_command
 
-from postroom.office.traces import Step, Trace, TurnTaken
+from postroom.office.traces import Trace, TraceStep, TurnTaken
 from postroom.terminal.cli import demo_office, demo_queue
 from postroom.terminal.cli.app import app
 from postroom.terminal.cli.demo_trace import money, shown
@@ -26,7 +26,7 @@ def test_what_to_try_next_is_a_command_that_exists(line: str) -> None:
 
 def test_a_trace_cannot_send_orders_to_the_terminal() -> None:
     turn = TurnTaken(turn_id="t", agent="coder", outcome="finished", started_at=0, ended_at=1_500_000)
-    step = Step(
+    step = TraceStep(
         message_id="m",
         kind="mail",
         who="Ann\x1b[31m",

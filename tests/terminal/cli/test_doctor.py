@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from postroom.daemon.home import Home
+from postroom.app.home import Home
 from tests.terminal.cli.runner import Cli
 
 

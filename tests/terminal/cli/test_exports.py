@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from postroom.errors import InvalidField
+from postroom.terminal.cli.errors import FileTaken, Unclear
 from postroom.terminal.cli.exports import Format, chosen, write
-from postroom.terminal.cli.failures import FileTaken, Unclear
 
 pa = pytest.importorskip("pyarrow")
 

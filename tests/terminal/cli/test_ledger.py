@@ -12,11 +12,11 @@ import pytest
 import postroom
 from postroom.clock import ManualClock, SystemClock
 from postroom.errors import StoreReadOnly
+from postroom.kernel.housekeeping.housekeepers import PRUNER
 from postroom.kernel.housekeeping.retention import DAY_S, Retention
-from postroom.kernel.housekeeping.roster import PRUNER
-from postroom.kernel.ledger import Draft, Head, seal
-from postroom.room import SyncRoom
-from postroom.room.core import Core, RoomOptions
+from postroom.kernel.ledger import EventDraft, Head, seal
+from postroom.runtime import SyncRoom
+from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.terminal.cli import readonly
 from postroom.terminal.cli.readonly import ReadOnlyFile
 from tests.terminal.cli.runner import Cli, Tamper
@@ -101,7 +101,7 @@ def rewrite(path: Path) -> None:
     """What a clever forger does: change an event and chain everything anew."""
     db = apsw.Connection(str(path))
     rows: list[Any] = db.execute("SELECT * FROM ledger ORDER BY seq").fetchall()
-    forged = [msgspec.structs.replace(Draft(*row[1:-1]), actor="mallory") for row in rows]
+    forged = [msgspec.structs.replace(EventDraft(*row[1:-1]), actor="mallory") for row in rows]
     sealed, head = seal(forged, Head())
     with db:
         for row in sealed:
@@ -170,7 +170,7 @@ def test_looking_changes_nothing(used: Cli) -> None:
 
 
 def test_a_room_seen_through_a_window_cannot_be_changed(used: Cli) -> None:
-    core = Core(ReadOnlyFile(used.store), RoomOptions(housekeeping=False))
+    core = RoomCore(ReadOnlyFile(used.store), RoomOptions(housekeeping=False))
     try:
         with pytest.raises(StoreReadOnly, match="it was opened for reading"):
             SyncRoom(core).publish("jobs", "x")

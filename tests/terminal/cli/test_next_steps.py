@@ -8,7 +8,7 @@ import pytest
 
 from postroom.kernel import commands as c
 from postroom.terminal.cli.connection import Answered, Unreachable
-from postroom.terminal.cli.remote import Asking
+from postroom.terminal.cli.remote import RemoteCommitter
 from tests.terminal.cli.runner import Cli
 
 
@@ -86,7 +86,7 @@ def test_what_cannot_run_yet_is_not_promised(cli: Cli) -> None:
 def test_a_wrong_token_is_not_told_as_silence(
     answer: httpx2.Response, error: type[Answered | Unreachable], code: int
 ) -> None:
-    asking = Asking("http://127.0.0.1:1", "wrong")
+    asking = RemoteCommitter("http://127.0.0.1:1", "wrong")
     asking._http.close()
     asking._http = httpx2.Client(
         base_url="http://127.0.0.1:1", transport=httpx2.MockTransport(lambda _: answer)

@@ -5,8 +5,8 @@ import io
 from rich.console import Console
 
 from postroom.terminal.tui.chatroom import line
-from postroom.terminal.tui.drawing import frame
 from postroom.terminal.tui.floor import KEPT, REST_S, Doing, Floor
+from postroom.terminal.tui.render import frame
 
 AGENTS = {
     name: {"name": name.title(), "provider": "script", "model": "m"} for name in ("lead", "coder", "writer")

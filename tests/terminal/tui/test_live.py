@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.house_process import HouseProcess
+from tests.app.house_process import HouseProcess
 
 pytestmark = pytest.mark.slow
 

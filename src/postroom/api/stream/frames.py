@@ -14,7 +14,7 @@ _encode = msgspec.json.Encoder().encode
 LAST_PART = 1_000_000
 
 
-class Place(msgspec.Struct, frozen=True, order=True, gc=False):
+class StreamPosition(msgspec.Struct, frozen=True, order=True, gc=False):
     """A place in the stream: the number of a ledger event, and which of the events made from it."""
 
     seq: int
@@ -24,12 +24,12 @@ class Place(msgspec.Struct, frozen=True, order=True, gc=False):
         return str(self.seq) if self.part == LAST_PART else f"{self.seq}.{self.part}"
 
 
-def place(text: str, field: str) -> Place:
+def place(text: str, field: str) -> StreamPosition:
     """`123` is after all that event 123 led to, `123.1` after its second part."""
     seq, dot, part = text.strip().partition(".")
     if not (_is_number(seq) and (not dot or _is_number(part))):
         raise InvalidField(field, "is no id of an event of this stream")
-    return Place(int(seq), int(part) if dot else LAST_PART)
+    return StreamPosition(int(seq), int(part) if dot else LAST_PART)
 
 
 def _is_number(text: str) -> bool:
@@ -37,7 +37,7 @@ def _is_number(text: str) -> bool:
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    at: Place
+    at: StreamPosition
     name: str
     agents: frozenset[str]
     team: str | None
@@ -47,13 +47,13 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 _AGENT_FIELDS = ("agent", "agentId", "fromAgent", "toAgent")
 
 
-def frame(at: Place, name: str, data: Mapping[str, Any]) -> Frame:
+def frame(at: StreamPosition, name: str, data: Mapping[str, Any]) -> Frame:
     agents = frozenset(value for field in _AGENT_FIELDS if isinstance(value := data.get(field), str))
     wire = format_sse_event(event=name, data_str=_encode(data).decode(), id=str(at))
     return Frame(at, name, agents, data.get("teamId"), wire)
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class EventFilter(msgspec.Struct, frozen=True):
     """Everything, unless something is named; then all that is named must fit."""
 
     types: frozenset[str] = frozenset()

@@ -5,10 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from fastapi.sse import EventSourceResponse
 
-from postroom.api.front import Front
-from postroom.api.schema import answers
-from postroom.api.stream.frames import Wanted, frame, place, words
-from postroom.api.stream.tail import Tail
+from postroom.api.dependencies import Dependencies
+from postroom.api.openapi import answers
+from postroom.api.stream.frames import EventFilter, frame, place, words
+from postroom.api.stream.tail import EventTail
 
 Names = Annotated[list[str] | None, Query(max_length=50)]
 ABOUT = {
@@ -19,7 +19,7 @@ ABOUT = {
 }
 
 
-def routes(front: Front, tail: Tail) -> APIRouter:
+def routes(front: Dependencies, tail: EventTail) -> APIRouter:
     api = APIRouter(tags=["events"])
 
     @api.get("/api/events/stream", responses={**answers(), 200: ABOUT}, response_model=None)
@@ -37,7 +37,7 @@ def routes(front: Front, tail: Tail) -> APIRouter:
         elif since:
             start = place(since, "since")
         start = min(start, tail.end)
-        wanted = Wanted(words(type), words(agent), words(team))
+        wanted = EventFilter(words(type), words(agent), words(team))
         now = front.clock.now() // 1000
         greeting = frame(start, "connected", {"timestamp": now}).wire
 

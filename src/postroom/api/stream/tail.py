@@ -11,10 +11,10 @@ from bisect import bisect_right
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from postroom.api.stream.frames import LAST_PART, Frame, Place, Wanted, frame
+from postroom.api.stream.frames import LAST_PART, EventFilter, Frame, StreamPosition, frame
 from postroom.errors import EventsPruned, PostroomError, StoreClosed
 from postroom.kernel.ledger import Event
-from postroom.room import Room
+from postroom.runtime import Room
 
 log = logging.getLogger("postroom.events")
 
@@ -33,7 +33,7 @@ async def nothing(event: Event) -> Sequence[tuple[str, Mapping[str, Any]]]:
     return ()
 
 
-class Tail:
+class EventTail:
     def __init__(
         self, room: Room, translate: Translate, *, kept: int = KEPT, keep_alive_s: float = 15.0
     ) -> None:
@@ -42,10 +42,10 @@ class Tail:
         self._kept = kept
         self._keep_alive_s = keep_alive_s
         self._frames: list[Frame] = []
-        self._places: list[Place] = []
-        self._begin = Place(0)
+        self._places: list[StreamPosition] = []
+        self._begin = StreamPosition(0)
         """Frames after this place are all here."""
-        self._end = Place(0)
+        self._end = StreamPosition(0)
         self._told_so_far = 0
         self._bell = asyncio.Event()
         self._closed = False
@@ -53,12 +53,12 @@ class Tail:
         self.listeners = 0
 
     @property
-    def end(self) -> Place:
+    def end(self) -> StreamPosition:
         return self._end
 
     async def open(self) -> None:
         head = await self._room.head()
-        self._begin = self._end = Place(head.seq, LAST_PART)
+        self._begin = self._end = StreamPosition(head.seq, LAST_PART)
         self._task = asyncio.create_task(self._read())
 
     async def close(self) -> None:
@@ -94,10 +94,10 @@ class Tail:
             # One event that cannot be told must not silence all that come after it.
             log.exception("event %s (%s) cannot be told", event.seq, event.type)
             return []
-        return [frame(Place(event.seq, part), name, data) for part, (name, data) in enumerate(told)]
+        return [frame(StreamPosition(event.seq, part), name, data) for part, (name, data) in enumerate(told)]
 
     def _take(self, event: Event, frames: list[Frame]) -> None:
-        self._end = Place(event.seq, LAST_PART)
+        self._end = StreamPosition(event.seq, LAST_PART)
         if not frames:
             return
         self._told_so_far += len(frames)
@@ -112,7 +112,7 @@ class Tail:
         bell, self._bell = self._bell, asyncio.Event()
         bell.set()
 
-    async def listen(self, start: Place, wanted: Wanted) -> AsyncGenerator[bytes, None]:
+    async def listen(self, start: StreamPosition, wanted: EventFilter) -> AsyncGenerator[bytes, None]:
         """Everything after `start` that is wanted, until the house closes."""
         at = start
         self.listeners += 1
@@ -142,7 +142,7 @@ class Tail:
             return False
         return True
 
-    async def _from_ledger(self, at: Place) -> tuple[list[Frame], Place]:
+    async def _from_ledger(self, at: StreamPosition) -> tuple[list[Frame], StreamPosition]:
         """The next page for one who is behind; it ends at the latest where the kept part begins."""
         frames: list[Frame] = []
         try:
@@ -152,12 +152,14 @@ class Tail:
                 taken = 0
                 async for event in events:
                     frames += [each for each in await self._told(event) if each.at > at]
-                    at = Place(event.seq, LAST_PART)
+                    at = StreamPosition(event.seq, LAST_PART)
                     taken += 1
                     if taken >= PAGE:
                         break
         except EventsPruned as gap:
             first = gap.data["first"]
             missed = {"type": "events:pruned", "after": str(at), "first": first}
-            return [frame(Place(first - 1, LAST_PART), "events:pruned", missed)], Place(first - 1, LAST_PART)
+            return [frame(StreamPosition(first - 1, LAST_PART), "events:pruned", missed)], StreamPosition(
+                first - 1, LAST_PART
+            )
         return frames, at

@@ -23,7 +23,7 @@ class Principal(StrEnum):
     API_KEY = "api_key"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class AclEntry(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     principal_type: Principal
     principal_id: str
@@ -32,19 +32,19 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int = 0
 
 
-class Verdict(StrEnum):
+class AccessVerdict(StrEnum):
     ALLOWED = "allowed"
     REFUSED = "refused"
     HIDDEN = "hidden"
 
 
-def read(data: dict[str, Any]) -> Entry:
-    return msgspec.convert(data, Entry)
+def read(data: dict[str, Any]) -> AclEntry:
+    return msgspec.convert(data, AclEntry)
 
 
 def judge(
-    entries: Iterable[Entry], principals: frozenset[tuple[str, str]], wanted: Permission, now: int
-) -> Verdict:
+    entries: Iterable[AclEntry], principals: frozenset[tuple[str, str]], wanted: Permission, now: int
+) -> AccessVerdict:
     """What the entries of one place say. One that has expired names nobody, but keeps the place closed."""
     named = granted = False
     some = False
@@ -57,5 +57,5 @@ def judge(
         named = True
         granted = granted or wanted in entry.permissions
     if not some or granted:
-        return Verdict.ALLOWED
-    return Verdict.REFUSED if named else Verdict.HIDDEN
+        return AccessVerdict.ALLOWED
+    return AccessVerdict.REFUSED if named else AccessVerdict.HIDDEN

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from postroom.kernel import service
+from postroom.kernel import service_commands
 from postroom.kernel.access.permissions import Permission
 
 KIND = "api_key"
@@ -84,12 +84,14 @@ def rotated(key: Key, now: int) -> tuple[Key, str]:
     return msgspec.structs.replace(key, hint=hint(secret), digest=hashed(secret), rotated_at=now), secret
 
 
-def kept(key: Key, actor: str) -> service.File:
+def kept(key: Key, actor: str) -> service_commands.PutServiceDocument:
     note = {"id": key.id, "name": key.name}
-    return service.File(kind=KIND, key=key.id, data=written(key), note=note, actor=actor, tenant=key.tenant)
+    return service_commands.PutServiceDocument(
+        kind=KIND, key=key.id, data=written(key), note=note, actor=actor, tenant=key.tenant
+    )
 
 
-def opens(digest: str, key: Key, actor: str, until: int | None = None) -> service.File:
+def opens(digest: str, key: Key, actor: str, until: int | None = None) -> service_commands.PutServiceDocument:
     """That a secret opens this key, for ever or until a moment."""
     data = {"tenant": key.tenant, "id": key.id, "until": until}
-    return service.File(kind=HASHES, key=digest, data=data, tenant=NOBODY, actor=actor)
+    return service_commands.PutServiceDocument(kind=HASHES, key=digest, data=data, tenant=NOBODY, actor=actor)

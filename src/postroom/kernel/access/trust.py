@@ -27,11 +27,11 @@ def read(data: dict[str, Any]) -> Trust:
     return msgspec.convert(data, Trust)
 
 
-class Shelf(Protocol):
+class TrustDocuments(Protocol):
     def documents(self, tenant: str, kind: str, prefix: str, after: str, limit: int) -> list[Document]: ...
 
 
-def may_cross(shelf: Shelf, tenant: str, source_id: int, target_id: int, crossing: Crossing) -> bool:
+def may_cross(shelf: TrustDocuments, tenant: str, source_id: int, target_id: int, crossing: Crossing) -> bool:
     """Whether one scope may do this in another, as the tenant has it at the moment."""
     if source_id == target_id:
         return True

@@ -7,15 +7,15 @@ import msgspec
 
 from postroom.clock import iso, micros
 from postroom.errors import Conflict, InvalidField, QueueNotFound, WrongState
-from postroom.kernel import checks, jsontext, service
+from postroom.kernel import checks, jsontext, service_commands
 from postroom.kernel import commands as c
 from postroom.kernel.access import trust
-from postroom.kernel.desk import Desk
 from postroom.kernel.model import NewMessage, Queue
 from postroom.kernel.reviews.answers import check_answer
 from postroom.kernel.reviews.spec import HitlInvalid, decision_field, is_sound
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.states import Change, State
+from postroom.kernel.transitions.context import TransitionContext
 
 RECORD = "review"
 # The type of a review that holds a message back.
@@ -55,31 +55,31 @@ def seen_mark(content: Content) -> str:
     return hashlib.sha256(shown).hexdigest()[:32]
 
 
-def answer(desk: Desk, command: service.AnswerReview) -> None:
-    row = desk.message(command.message_id)
+def answer(ctx: TransitionContext, command: service_commands.AnswerReview) -> None:
+    row = ctx.message(command.message_id)
     if row is None:
-        archived = desk.tx.archived(command.message_id)
+        archived = ctx.tx.archived(command.message_id)
         assert archived is not None, "it is there or in the archive"
         _refuse_ended(archived.row, archived.content)
         raise WrongState(message_id=command.message_id, state="archived", verb="answered")
-    content = desk.tx.content(row)
+    content = ctx.tx.content(row)
     spec = spec_of(row, content)
     _refuse_ended(row, content)
-    if row.state == State.CLAIMED and command.token != row.token and row.claimed_by != desk.actor:
+    if row.state == State.CLAIMED and command.token != row.token and row.claimed_by != ctx.actor:
         raise ReviewTaken(message_id=row.id, holder=row.claimed_by)
     if command.token is not None and (row.state != State.CLAIMED or row.token != command.token):
         raise WrongState(message_id=row.id, state=row.state, verb="answered with this claim")
     if row.state not in (State.PENDING, State.CLAIMED):
         raise WrongState(message_id=row.id, state=row.state, verb="answered yet")
-    if row.expires_at is not None and row.expires_at <= desk.now:
+    if row.expires_at is not None and row.expires_at <= ctx.now:
         raise ReviewLate(message_id=row.id, at=iso(row.expires_at))
     mark = seen_mark(content)
     if command.seen is not None and command.seen != mark:
         raise ReviewChanged(message_id=row.id)
     check_answer(spec, command.answer)
     # Where it leads may be full or closed: then it is not answered either.
-    with desk.savepoint():
-        decide(desk, row, content, spec, command.answer, by=command.reviewer or desk.actor)
+    with ctx.savepoint():
+        decide(ctx, row, content, spec, command.answer, by=command.reviewer or ctx.actor)
 
 
 def is_review(content: Content) -> bool:
@@ -105,42 +105,46 @@ def _refuse_ended(row: Row, content: Content) -> None:
 
 
 def decide(
-    desk: Desk, row: Row, content: Content, spec: dict[str, Any], values: dict[str, Any], *, by: str
+    ctx: TransitionContext,
+    row: Row,
+    content: Content,
+    spec: dict[str, Any],
+    values: dict[str, Any],
+    *,
+    by: str,
 ) -> None:
     """Complete the review and let go on what waited. `by` is a person, or the time that ran out."""
     decision = values[decision_field(spec)]
     row.result = jsontext.encode_strict(values, "result")
-    desk.move(row, Change.COMPLETED, State.COMPLETED, decision=decision, by=by)
-    desk.tx.save([row])
-    desk.delivery_ended(row)
-    _remember(desk, row, content, spec, values, by)
+    ctx.move(row, Change.COMPLETED, State.COMPLETED, decision=decision, by=by)
+    ctx.tx.save([row])
+    ctx.delivery_ended(row)
+    _remember(ctx, row, content, spec, values, by)
     step = (spec.get("on_decision") or {}).get(decision)
-    waiting = held_back(desk, row, spec)
+    waiting = held_back(ctx, row, spec)
     if waiting is not None:
-        go_on(desk, waiting, decision, step)
+        go_on(ctx, waiting, decision, step)
     elif step is not None and not step.get("archive"):
-        _follow(desk, row, content, values, decision, step)
+        _follow(ctx, row, content, values, decision, step)
 
 
 def _remember(
-    desk: Desk, row: Row, content: Content, spec: dict[str, Any], values: dict[str, Any], by: str
+    ctx: TransitionContext, row: Row, content: Content, spec: dict[str, Any], values: dict[str, Any], by: str
 ) -> None:
     """Who decided what, when, and seeing what."""
     data = {
         "answer": values,
         "by": by,
-        "at": desk.now,
+        "at": ctx.now,
         "seen": seen_mark(content),
         "pattern": spec.get("pattern"),
         "version": spec.get("version"),
         "escalated": bool(spec.get("escalated")),
     }
-    desk.tx.insert_record(
-        row.tenant, RECORD, row.id, jsontext.text(data), row.correlation_id, row.id, desk.now
-    )
+    ctx.tx.insert_record(row.tenant, RECORD, row.id, jsontext.text(data), row.correlation_id, row.id, ctx.now)
 
 
-def held_back(desk: Desk, row: Row, spec: dict[str, Any]) -> Row | None:
+def held_back(ctx: TransitionContext, row: Row, spec: dict[str, Any]) -> Row | None:
     """The message that waits for this review, if it still does.
 
     A spec may name any message, but only a rule makes a review the child of what it holds back, in the moment
@@ -148,49 +152,54 @@ def held_back(desk: Desk, row: Row, spec: dict[str, Any]) -> Row | None:
     """
     if not spec.get("waiting") or spec["waiting"] != row.parent_id:
         return None
-    waiting = desk.tx.row(spec["waiting"])
+    waiting = ctx.tx.row(spec["waiting"])
     if waiting is None or waiting.tenant != row.tenant or waiting.state != State.DELAYED:
         return None
     return waiting if waiting.visible_at == row.created_at + micros(HOLD_S) else None
 
 
-def go_on(desk: Desk, waiting: Row, decision: str, step: dict[str, Any] | None) -> None:
+def go_on(ctx: TransitionContext, waiting: Row, decision: str, step: dict[str, Any] | None) -> None:
     """The message that waited for the decision carries it as a label from now on."""
-    from postroom.kernel.rules.moving import move_to
+    from postroom.kernel.rules.reroute import move_to
 
-    content = desk.tx.content(waiting)
+    content = ctx.tx.content(waiting)
     labels = {**jsontext.decode_any(content.labels, {}), "review_decision": decision}
     content = msgspec.structs.replace(content, labels=jsontext.text(labels))
-    desk.tx.rewrite(waiting.id, content, result=waiting.result, failure_reason=waiting.failure_reason)
+    ctx.tx.rewrite(waiting.id, content, result=waiting.result, failure_reason=waiting.failure_reason)
     waiting.visible_at = None
     if step is not None and step.get("archive"):
-        desk.cancel(waiting, f"archived: the review said {decision}")
+        ctx.cancel(waiting, f"archived: the review said {decision}")
         return
-    desk.move(waiting, Change.READY, State.PENDING, decision=decision)
-    desk.tx.save([waiting])
+    ctx.move(waiting, Change.READY, State.PENDING, decision=decision)
+    ctx.tx.save([waiting])
     if step is not None:
-        target = next_queue(desk, waiting, step["queue"])
+        target = next_queue(ctx, waiting, step["queue"])
         if target.id != waiting.queue_id:
-            move_to(desk, waiting, target, cause={"decision": decision})
+            move_to(ctx, waiting, target, cause={"decision": decision})
 
 
-def next_queue(desk: Desk, row: Row, name: str) -> Queue:
+def next_queue(ctx: TransitionContext, row: Row, name: str) -> Queue:
     """Where a decision leads: of the same scope by its slug; by `/scope/queue` into one that trusts it."""
-    scope = desk.tx.scope_by_id(row.scope_id).slug
+    scope = ctx.tx.scope_by_id(row.scope_id).slug
     path = name[1:] if name.startswith("/") else f"{scope}/{name}"
-    queue = desk.tx.queue(row.tenant, *checks.split_path(path))
+    queue = ctx.tx.queue(row.tenant, *checks.split_path(path))
     if queue is None:
         raise QueueNotFound(queue=path)
-    if not trust.may_cross(desk.tx, row.tenant, row.scope_id, queue.scope_id, "route"):
+    if not trust.may_cross(ctx.tx, row.tenant, row.scope_id, queue.scope_id, "route"):
         raise InvalidField("queue", f"no trust lets this scope route into {queue.scope}")
     return queue
 
 
 def _follow(
-    desk: Desk, row: Row, content: Content, values: dict[str, Any], decision: str, step: dict[str, Any]
+    ctx: TransitionContext,
+    row: Row,
+    content: Content,
+    values: dict[str, Any],
+    decision: str,
+    step: dict[str, Any],
 ) -> None:
     """What the decision asks for next: the same content to another queue, with the answer as labels."""
-    from postroom.kernel.verbs.publish import PublishRun
+    from postroom.kernel.transitions.publish import PublishRun
 
     body: Any = content.body
     if content.content_type == checks.JSON:
@@ -211,7 +220,7 @@ def _follow(
         source_id=row.id,
         metadata={"review": {"answer": values, "message_id": row.id}},
     )
-    target = next_queue(desk, row, step["queue"])
-    run = PublishRun(desk)
+    target = next_queue(ctx, row, step["queue"])
+    run = PublishRun(ctx)
     run.take(c.Publish(queue=target.path, messages=[message], tenant=row.tenant))
     run.flush()

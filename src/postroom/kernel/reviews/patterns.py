@@ -24,7 +24,7 @@ class PatternNotFound(NotFound):
     code = "PATTERN_NOT_FOUND"
 
 
-class Shelf(Protocol):
+class PatternDocuments(Protocol):
     def documents(self, tenant: str, kind: str, prefix: str, after: str, limit: int) -> list[Document]: ...
 
 
@@ -57,7 +57,7 @@ def _is_number(spec: dict[str, Any], path: str) -> bool:
     return any(isinstance(text, str) and path in holes(text) for text in seconds)
 
 
-def find(shelf: Shelf, tenant: str, scope_id: int, name: str, version: str | None) -> Document:
+def find(shelf: PatternDocuments, tenant: str, scope_id: int, name: str, version: str | None) -> Document:
     """That version, or the one registered last."""
     found = shelf.documents(tenant, KIND, f"{scope_id}/{name}@", "", MOST)
     if version is not None:
@@ -71,7 +71,7 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def expanded(shelf: Shelf, tenant: str, scope_id: int, spec: Any) -> dict[str, Any]:
+def expanded(shelf: PatternDocuments, tenant: str, scope_id: int, spec: Any) -> dict[str, Any]:
     """A spec as it stands, or the pattern it names with its placeholders filled; checked either way."""
     if isinstance(spec, dict) and isinstance(spec.get("pattern"), str) and "sections" not in spec:
         parameters = spec.get("parameters") or {}

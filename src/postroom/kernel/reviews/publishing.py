@@ -6,10 +6,12 @@ import msgspec
 
 from postroom.clock import micros
 from postroom.kernel.model import NewMessage, Queue
-from postroom.kernel.reviews.patterns import Shelf, expanded
+from postroom.kernel.reviews.patterns import PatternDocuments, expanded
 
 
-def prepared(shelf: Shelf, queue: Queue, message: NewMessage, now: int) -> tuple[NewMessage, int | None]:
+def prepared(
+    shelf: PatternDocuments, queue: Queue, message: NewMessage, now: int
+) -> tuple[NewMessage, int | None]:
     """The message with its whole spec, and when its time is over. Specs of another make are left alone."""
     wanted: Any = message.hitl_spec
     if not isinstance(wanted, dict) or not ("sections" in wanted or "pattern" in wanted):

@@ -7,26 +7,26 @@ import msgspec
 from postroom.clock import micros
 from postroom.errors import PostroomError
 from postroom.kernel import jsontext
-from postroom.kernel.desk import Desk
 from postroom.kernel.reviews.answering import TIMEOUT, decide, go_on, held_back, next_queue
 from postroom.kernel.reviews.answers import is_answer
 from postroom.kernel.reviews.spec import decision_field, is_sound
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.states import Change, State
+from postroom.kernel.transitions.context import TransitionContext
 
 
-def timed_out(desk: Desk, row: Row) -> bool:
+def timed_out(ctx: TransitionContext, row: Row) -> bool:
     """Whether the end of its time was dealt with here; else the message simply expires."""
     # Whoever sweeps does so for all tenants; what follows is of this one alone.
-    tenant, desk.tenant = desk.tenant, row.tenant
+    tenant, ctx.tenant = ctx.tenant, row.tenant
     try:
-        return _dealt_with(desk, row)
+        return _dealt_with(ctx, row)
     finally:
-        desk.tenant = tenant
+        ctx.tenant = tenant
 
 
-def _dealt_with(desk: Desk, row: Row) -> bool:
-    content = desk.tx.content(row)
+def _dealt_with(ctx: TransitionContext, row: Row) -> bool:
+    content = ctx.tx.content(row)
     if content.hitl_spec is None or row.subscription_id is not None:
         return False
     spec: dict[str, Any] = jsontext.decode(content.hitl_spec)
@@ -35,60 +35,60 @@ def _dealt_with(desk: Desk, row: Row) -> bool:
         return False
     if spec.get("escalation"):
         try:
-            with desk.savepoint():
-                _escalate(desk, msgspec.structs.replace(row), content, spec)
+            with ctx.savepoint():
+                _escalate(ctx, msgspec.structs.replace(row), content, spec)
             return True
         except PostroomError as error:
             # The queue it should go to is closed or gone: the default is better than nobody.
-            desk.record("review.not_escalated", data={"message_id": row.id, "problem": str(error)[:200]})
+            ctx.record("review.not_escalated", data={"message_id": row.id, "problem": str(error)[:200]})
     if spec.get("default") is not None:
-        _take_default(desk, row, content, spec)
+        _take_default(ctx, row, content, spec)
         return True
-    waiting = held_back(desk, row, spec)
+    waiting = held_back(ctx, row, spec)
     if waiting is not None:
-        desk.bury(waiting, f"nobody answered the review {row.id} in time", "review_timeout")
+        ctx.bury(waiting, f"nobody answered the review {row.id} in time", "review_timeout")
     return False
 
 
-def _take_default(desk: Desk, row: Row, content: Content, spec: dict[str, Any]) -> None:
+def _take_default(ctx: TransitionContext, row: Row, content: Content, spec: dict[str, Any]) -> None:
     """Whatever is wrong with where it leads must not stop the sweep, which is for all."""
     try:
-        with desk.savepoint():
-            decide(desk, row, content, spec, spec["default"], by=TIMEOUT)
+        with ctx.savepoint():
+            decide(ctx, row, content, spec, spec["default"], by=TIMEOUT)
     except PostroomError as error:
-        row = desk.tx.row(row.id) or row
-        desk.record("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
-        decide(desk, row, content, {**spec, "on_decision": None}, spec["default"], by=TIMEOUT)
+        row = ctx.tx.row(row.id) or row
+        ctx.record("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
+        decide(ctx, row, content, {**spec, "on_decision": None}, spec["default"], by=TIMEOUT)
 
 
-def given_up(desk: Desk, row: Row, reason: str, answer: Any = None) -> None:
+def given_up(ctx: TransitionContext, row: Row, reason: str, answer: Any = None) -> None:
     """A review has ended otherwise, so nobody will answer it: what waited for it takes the default, or ends.
 
     `answer` is what a holder said who completed it like any other message; if it is one, it counts.
     """
-    content = desk.tx.content(row)
+    content = ctx.tx.content(row)
     if content.hitl_spec is None or row.subscription_id is not None:
         return
     spec: dict[str, Any] = jsontext.decode(content.hitl_spec)
-    waiting = held_back(desk, row, spec) if is_sound(spec) else None
+    waiting = held_back(ctx, row, spec) if is_sound(spec) else None
     if waiting is None:
         return
     values = answer if is_answer(spec, answer) else spec.get("default")
     if values is None:
-        desk.bury(waiting, f"the review {row.id} was given up: {reason}", "review_cancelled")
+        ctx.bury(waiting, f"the review {row.id} was given up: {reason}", "review_cancelled")
         return
     decision = values[decision_field(spec)]
     try:
-        with desk.savepoint():
-            go_on(desk, waiting, decision, (spec.get("on_decision") or {}).get(decision))
+        with ctx.savepoint():
+            go_on(ctx, waiting, decision, (spec.get("on_decision") or {}).get(decision))
     except PostroomError as error:
-        waiting = desk.tx.row(waiting.id) or waiting
-        desk.record("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
-        go_on(desk, waiting, decision, None)
+        waiting = ctx.tx.row(waiting.id) or waiting
+        ctx.record("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
+        go_on(ctx, waiting, decision, None)
 
 
-def _escalate(desk: Desk, row: Row, content: Content, spec: dict[str, Any]) -> None:
-    from postroom.kernel.rules.moving import move_to
+def _escalate(ctx: TransitionContext, row: Row, content: Content, spec: dict[str, Any]) -> None:
+    from postroom.kernel.rules.reroute import move_to
 
     escalation = spec["escalation"]
     seconds = escalation.get("timeout_s") or spec["timeout_s"]
@@ -97,13 +97,13 @@ def _escalate(desk: Desk, row: Row, content: Content, spec: dict[str, Any]) -> N
     if escalation.get("assignee"):
         kept["assignee"] = escalation["assignee"]
     content = msgspec.structs.replace(content, hitl_spec=jsontext.text(kept))
-    desk.tx.rewrite(row.id, content, result=row.result, failure_reason=row.failure_reason)
-    row.expires_at = desk.now + micros(seconds)
+    ctx.tx.rewrite(row.id, content, result=row.result, failure_reason=row.failure_reason)
+    row.expires_at = ctx.now + micros(seconds)
     cause = {"escalated": True, "assignee": escalation.get("assignee")}
     if escalation.get("queue"):
-        target = next_queue(desk, row, escalation["queue"])
+        target = next_queue(ctx, row, escalation["queue"])
         if target.id != row.queue_id:
-            move_to(desk, row, target, cause=cause)
+            move_to(ctx, row, target, cause=cause)
             return
-    desk.move(row, Change.TRANSFORMED, State(row.state), **cause)
-    desk.tx.save([row])
+    ctx.move(row, Change.TRANSFORMED, State(row.state), **cause)
+    ctx.tx.save([row])

@@ -19,7 +19,7 @@ log = logging.getLogger("postroom.rules")
 SLOW_S = 0.25
 
 
-class Look(msgspec.Struct, frozen=True):
+class RuleMatch(msgspec.Struct, frozen=True):
     """What one rule said to a message."""
 
     rule: Rule
@@ -63,7 +63,7 @@ def looks(
     now: int,
     *,
     moved: bool = False,
-) -> list[Look]:
+) -> list[RuleMatch]:
     """Rules in their order up to the first that matches, which is then the last of these.
 
     A message that was moved meets only rules that name its new queue: those for all queues it has met.
@@ -80,7 +80,7 @@ def looks(
     return found
 
 
-def considered(rule: Rule, facts: dict[str, Any]) -> Look:
+def considered(rule: Rule, facts: dict[str, Any]) -> RuleMatch:
     """What cannot be judged does not match: it must not refuse the change that brought the message here."""
     if rule.expression is not None or any(condition.op == "matches" for condition in rule.conditions):
         # Before the time is taken: that it takes long is not the rule's fault.
@@ -92,7 +92,7 @@ def considered(rule: Rule, facts: dict[str, Any]) -> Look:
     except Exception as error:
         log.exception("the rule %s could not be tried", rule.id)
         matched, why = False, f"it could not be tried ({type(error).__name__})"
-    return Look(rule, matched, why, time.thread_time() - started)
+    return RuleMatch(rule, matched, why, time.thread_time() - started)
 
 
 def _judged(rule: Rule, facts: dict[str, Any]) -> tuple[bool, str]:

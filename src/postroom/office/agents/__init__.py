@@ -1,7 +1,8 @@
 """Agents and teams as people manage them: what command line, API and portal call."""
 
-from postroom.office.agents.departures import Backup
-from postroom.office.agents.problems import (
+from postroom.office.agents.agents import Removed, Staff
+from postroom.office.agents.backups import Backup
+from postroom.office.agents.errors import (
     AgentExists,
     AgentNotFound,
     BackupFailed,
@@ -10,7 +11,6 @@ from postroom.office.agents.problems import (
     LeadsTeams,
     TeamNotFound,
 )
-from postroom.office.agents.staff import Removed, Staff
 from postroom.office.agents.views import AgentView, TeamView
 
 __all__ = [

@@ -5,14 +5,14 @@ from typing import Any
 
 from postroom.errors import InvalidField
 from postroom.office.agents.entries import Document, Entry, check_fields, entries, folded, key_of, merged
-from postroom.office.agents.problems import TeamNotFound
+from postroom.office.agents.errors import TeamNotFound
 from postroom.office.agents.views import TeamView, team_view
-from postroom.settings.agents import Team
+from postroom.settings.agents import TeamSettings
 from postroom.settings.file import SettingsFile
 from postroom.settings.model import parse
 from postroom.settings.names import check_new_id
 
-FIELDS = tuple(Team.model_fields)
+FIELDS = tuple(TeamSettings.model_fields)
 
 
 class Teams:

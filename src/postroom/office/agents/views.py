@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from postroom.errors import PostroomError
-from postroom.office.prompts import read_prompt_file
-from postroom.office.routing import Directory
+from postroom.office.intake.routing import OfficeDirectory
+from postroom.office.turns.prompts import read_prompt_file
 from postroom.office.workspaces import Workspace
-from postroom.settings.concerns import concerns
 from postroom.settings.model import Settings
 from postroom.settings.secrets import masked
+from postroom.settings.warnings import find_warnings
 
 
 class AgentView(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ def agent_view(
     settings: Settings, document: dict[str, Any], agent: str, user_home: Path | None = None
 ) -> AgentView:
     own = settings.present_agents()[agent]
-    directory = Directory.of(settings)
+    directory = OfficeDirectory.of(settings)
     provider, model = settings.choice_of(agent)
     budgets = settings.budgets
     teams = directory.teams_of(agent)
@@ -99,7 +99,7 @@ def _first(own: float | None, general: float | None) -> float | None:
 
 
 def _about(settings: Settings, place: str) -> list[str]:
-    return [told for told in concerns(settings) if told.startswith((f"{place}.", f"{place}:"))]
+    return [told for told in find_warnings(settings) if told.startswith((f"{place}.", f"{place}:"))]
 
 
 def _place(settings: Settings, agent: str, user_home: Path | None) -> list[str]:

@@ -10,8 +10,8 @@ from postroom.kernel.ledger import Event
 from postroom.office.events.derive import client_id, contract_events
 from postroom.office.events.lookup import Lookup, RoomLookup
 from postroom.office.events.model import NEW, OLD, ContractEvent
-from postroom.office.post import PostRoom
-from postroom.office.routing import Directory
+from postroom.office.intake.routing import OfficeDirectory
+from postroom.office.ports import RoomPort
 
 __all__ = [
     "NEW",
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def translator(
-    room: PostRoom, directory: Callable[[], Directory]
+    room: RoomPort, directory: Callable[[], OfficeDirectory]
 ) -> Callable[[Event], Awaitable[Sequence[tuple[str, dict[str, Any]]]]]:
     """For the stream: a ledger event as names and data."""
     lookup = RoomLookup(room, directory)

@@ -4,8 +4,8 @@ from typing import Any
 
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import Message
-from postroom.office.batches import team_of
 from postroom.office.events.lookup import Lookup
+from postroom.office.lanes.batches import team_of
 
 Told = list[tuple[str, dict[str, Any]]]
 

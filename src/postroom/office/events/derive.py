@@ -5,11 +5,11 @@ from typing import Any
 
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import Message
-from postroom.office import places
-from postroom.office.batches import team_of, text_of
+from postroom.office import queues
 from postroom.office.events.chains import chain_ends, chain_starts
 from postroom.office.events.lookup import Lookup
 from postroom.office.events.model import ContractEvent
+from postroom.office.lanes.batches import team_of, text_of
 
 SHORT = 120
 # What is sent by itself tells nobody that somebody wrote.
@@ -21,7 +21,7 @@ Teller = Callable[[Event, Lookup], Awaitable[Told]]
 
 async def contract_events(event: Event, lookup: Lookup) -> list[ContractEvent]:
     if event.type == "message.published":
-        told = await _published(event, lookup) if event.scope == places.SCOPE else []
+        told = await _published(event, lookup) if event.scope == queues.SCOPE else []
     else:
         teller = _TELLERS.get(event.type)
         told = await teller(event, lookup) if teller else []
@@ -58,10 +58,10 @@ def _said(message: Message) -> str:
 
 async def _published(event: Event, lookup: Lookup) -> Told:
     queue = event.queue or ""
-    if places.is_inbox(queue):
+    if queues.is_inbox(queue):
         message = await lookup.message(event.message_id)
         return _enqueued(message) if message else []
-    if places.is_outbox(queue):
+    if queues.is_outbox(queue):
         message = await lookup.message(event.message_id)
         return await _answered(message, lookup) if message else []
     return []

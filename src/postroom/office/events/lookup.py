@@ -8,16 +8,16 @@ from typing import Any, Protocol
 from postroom.errors import NotFound
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import Message
-from postroom.office import places
-from postroom.office.post import PostRoom, conversation
-from postroom.office.routing import Directory
+from postroom.office import queues
+from postroom.office.intake.routing import OfficeDirectory
+from postroom.office.ports import RoomPort, conversation
 
 REMEMBERED = 256
 
 
 class Lookup(Protocol):
     @property
-    def directory(self) -> Directory: ...
+    def directory(self) -> OfficeDirectory: ...
 
     async def message(self, message_id: str | None, *, fresh: bool = False) -> Message | None:
         """A message; `fresh` where what became of it matters, and not only what it says."""
@@ -35,13 +35,13 @@ class Lookup(Protocol):
 
 
 class RoomLookup:
-    def __init__(self, room: PostRoom, directory: Callable[[], Directory]) -> None:
+    def __init__(self, room: RoomPort, directory: Callable[[], OfficeDirectory]) -> None:
         self._room = room
         self._directory = directory
         self._messages: OrderedDict[str, Message] = OrderedDict()
 
     @property
-    def directory(self) -> Directory:
+    def directory(self) -> OfficeDirectory:
         return self._directory()
 
     async def message(self, message_id: str | None, *, fresh: bool = False) -> Message | None:
@@ -68,7 +68,7 @@ class RoomLookup:
     async def conversation(self, correlation_id: str | None) -> list[Message]:
         if correlation_id is None:
             return []
-        return await conversation(self._room, correlation_id, scope=places.SCOPE)
+        return await conversation(self._room, correlation_id, scope=queues.SCOPE)
 
     async def same_time(self, event: Event) -> list[Event]:
         found: list[Event] = []

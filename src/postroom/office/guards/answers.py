@@ -4,17 +4,17 @@ import re
 
 from postroom.errors import PostroomError
 from postroom.office.guards import pauses
-from postroom.office.guards.accounts import dollars
+from postroom.office.guards.budgets import dollars
 from postroom.office.guards.notices import code
 from postroom.office.guards.pauses import PausedConversation
-from postroom.office.post import PostRoom
+from postroom.office.ports import RoomPort
 
 _ANSWER = re.compile(r"/(continue|stop|raise)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
 _AMOUNT = re.compile(r"\$?(\d{1,6}(?:\.\d{1,6})?)")
 HOW = "Write /continue, /stop or /raise AMOUNT, and behind it the code of the conversation."
 
 
-async def answer(room: PostRoom, channel: str, person: str, text: str) -> str | None:
+async def answer(room: RoomPort, channel: str, person: str, text: str) -> str | None:
     """What to say to it at once; None when it is no such answer. People decide about their own only."""
     match = _ANSWER.fullmatch(text.strip())
     if match is None:
@@ -43,7 +43,7 @@ async def answer(room: PostRoom, channel: str, person: str, text: str) -> str | 
 
 
 async def _done(
-    room: PostRoom, chosen: PausedConversation, verb: str, amount: float | None, actor: str
+    room: RoomPort, chosen: PausedConversation, verb: str, amount: float | None, actor: str
 ) -> str:
     if verb == "stop":
         ended = await pauses.stop(room, chosen.conversation, actor=actor)

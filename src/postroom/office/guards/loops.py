@@ -7,11 +7,11 @@ import msgspec
 
 from postroom.errors import NotFound
 from postroom.kernel.model import Message
-from postroom.office.batches import text_of
-from postroom.office.guards.accounts import Guard
-from postroom.office.guards.likeness import Gist
+from postroom.office.guards.budgets import BudgetGuard
 from postroom.office.guards.rules import GuardRules
-from postroom.office.post import PostRoom
+from postroom.office.guards.similarity import TextFingerprint
+from postroom.office.lanes.batches import text_of
+from postroom.office.ports import RoomPort
 
 # So many steps back are looked at, however long the way was.
 STEPS = 40
@@ -20,13 +20,13 @@ STEPS = 40
 class Loop(msgspec.Struct, frozen=True):
     """Between whom, and how often."""
 
-    guard: Guard
+    guard: BudgetGuard
     sender: str
     receiver: str
     times: int
 
 
-async def way_back(room: PostRoom, message: Message) -> AsyncIterator[Message]:
+async def way_back(room: RoomPort, message: Message) -> AsyncIterator[Message]:
     """What caused it, and what caused that, up to what a person wrote, which is the last."""
     for _ in range(STEPS):
         if message.causation_id is None or message.from_agent is None:
@@ -38,23 +38,23 @@ async def way_back(room: PostRoom, message: Message) -> AsyncIterator[Message]:
         yield message
 
 
-async def find_loop(room: PostRoom, message: Message, rules: GuardRules, since: int) -> Loop | None:
+async def find_loop(room: RoomPort, message: Message, rules: GuardRules, since: int) -> Loop | None:
     """`since`: what was written before this moment has been looked at by a person."""
     fewest = min(rules.cycles, rules.repeats)
     if message.from_agent is None or message.hop <= fewest or message.created_at <= since:
         return None
     step = _step(message)
-    seen, gists = Counter([step]), [Gist(text_of(message))]
+    seen, gists = Counter([step]), [TextFingerprint(text_of(message))]
     async for cause in way_back(room, message):
         if cause.from_agent is None or cause.created_at <= since:
             break
         seen[_step(cause)] += 1
-        if _step(cause) == step and gists[0].like(gist := Gist(text_of(cause))):
+        if _step(cause) == step and gists[0].like(gist := TextFingerprint(text_of(cause))):
             gists.append(gist)
         if len(gists) > rules.repeats:
-            return Loop(Guard.REPEATS, *step, len(gists))
+            return Loop(BudgetGuard.REPEATS, *step, len(gists))
         if seen[step] > rules.cycles:
-            return Loop(Guard.CYCLE, *step, seen[step])
+            return Loop(BudgetGuard.CYCLE, *step, seen[step])
     return None
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from postroom.office.guards.visits import Visit
+from postroom.office.guards.admissions import TurnAdmission
 from postroom.providers.protocol import Cause, ErrorKind, Failed, Finished, TurnEvent, TurnStream, Usage
 
 # After the last step of a turn its verdict comes at once; later, it has gone on to the next step.
@@ -21,7 +21,7 @@ USED_UP = (
 )
 
 
-async def metered(stream: TurnStream, visit: Visit) -> TurnStream:
+async def metered(stream: TurnStream, visit: TurnAdmission) -> TurnStream:
     """The same events, until more was used than can be had. What is paid for and finished is kept."""
     usages: list[Usage] = []
     async with aclosing(stream) as events:

@@ -3,7 +3,7 @@
 import msgspec
 
 from postroom.clock import iso
-from postroom.office.guards.accounts import Guard, dollars
+from postroom.office.guards.budgets import BudgetGuard, dollars
 
 CODE_CHARS = 6
 
@@ -11,7 +11,7 @@ CODE_CHARS = 6
 class Trip(msgspec.Struct, frozen=True, kw_only=True):
     """A guard that was reached, with the figures it is told and continued by."""
 
-    guard: Guard
+    guard: BudgetGuard
     account: str
     agent: str
     talk: str | None = None
@@ -43,7 +43,7 @@ def notice(trip: Trip, zone: str) -> str:
         f"So far {served} worked on, for {dollars(trip.spent)}. What is not done waits, and nothing is lost.",
         f"Answer /continue {mark} to let it go on, or /stop {mark} to end it.",
     ]
-    if trip.guard is Guard.COST:
+    if trip.guard is BudgetGuard.COST:
         more = dollars(2 * (trip.limit or 0) or 10_000_000).removeprefix("$")
         lines.append(f"/raise {more} {mark} would set its limit to ${more}.")
     return "\n".join(lines)
@@ -77,11 +77,11 @@ def _name(receiver: str) -> str:
 
 
 _WHAT = {
-    Guard.HOPS: _hops,
-    Guard.MESSAGES: _messages,
-    Guard.COST: _cost,
-    Guard.CYCLE: _cycle,
-    Guard.REPEATS: _repeats,
+    BudgetGuard.HOPS: _hops,
+    BudgetGuard.MESSAGES: _messages,
+    BudgetGuard.COST: _cost,
+    BudgetGuard.CYCLE: _cycle,
+    BudgetGuard.REPEATS: _repeats,
 }
 
 

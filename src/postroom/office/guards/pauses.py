@@ -9,13 +9,13 @@ import msgspec
 
 from postroom.errors import AlreadyFrozen, Conflict, InvalidField
 from postroom.kernel import commands as c
-from postroom.kernel.accounts import Account
+from postroom.kernel.budgets.model import Budget
 from postroom.kernel.model import Record
-from postroom.office.guards import accounts
-from postroom.office.guards.accounts import CONVERSATION, DOLLAR, OFFICE, PAUSED, STOPPED, Guard
-from postroom.office.guards.refusals import KEPT, KIND
+from postroom.office.guards import budgets as accounts
+from postroom.office.guards.budgets import CONVERSATION, DOLLAR, OFFICE, PAUSED, STOPPED, BudgetGuard
+from postroom.office.guards.holds import KEPT, KIND
 from postroom.office.guards.rules import GuardRules
-from postroom.office.post import PostRoom
+from postroom.office.ports import RoomPort
 
 PAGE = 200
 
@@ -44,7 +44,7 @@ class PausedConversation(msgspec.Struct, frozen=True, kw_only=True):
     since: int = 0
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A budget as it stands, in micro-dollars. A frozen one was reached, and mail waits for it."""
 
     account: str
@@ -54,7 +54,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     frozen: bool
 
 
-async def paused_conversations(room: PostRoom) -> list[PausedConversation]:
+async def paused_conversations(room: RoomPort) -> list[PausedConversation]:
     found: list[PausedConversation] = []
     after = ""
     while page := await room.list_accounts(CONVERSATION, frozen=True, after=after, limit=PAGE):
@@ -65,7 +65,7 @@ async def paused_conversations(room: PostRoom) -> list[PausedConversation]:
     return found
 
 
-async def _described(room: PostRoom, account: Account) -> PausedConversation:
+async def _described(room: RoomPort, account: Budget) -> PausedConversation:
     record = await room.latest_record(KIND, account.name)
     data = record.data if record is not None else {}
     return PausedConversation(
@@ -79,7 +79,7 @@ async def _described(room: PostRoom, account: Account) -> PausedConversation:
     )
 
 
-async def resume(room: PostRoom, conversation: str, *, actor: str | None = None) -> int:
+async def resume(room: RoomPort, conversation: str, *, actor: str | None = None) -> int:
     """As far again as the guard that stopped it allows; how many messages go on.
 
     One that was stopped is opened again: what was cancelled stays so, but dead letters can be replayed.
@@ -91,7 +91,7 @@ async def resume(room: PostRoom, conversation: str, *, actor: str | None = None)
 
 
 async def raise_limit(
-    room: PostRoom,
+    room: RoomPort,
     conversation: str,
     *,
     usd: float | None = None,
@@ -115,7 +115,7 @@ async def raise_limit(
 
 
 async def stop(
-    room: PostRoom, conversation: str, reason: str = "stopped by a person", *, actor: str | None = None
+    room: RoomPort, conversation: str, reason: str = "stopped by a person", *, actor: str | None = None
 ) -> int:
     """For good: every open message of the conversation is cancelled. How many there were.
 
@@ -141,7 +141,7 @@ async def stop(
     return answers[1]
 
 
-async def raise_budget(room: PostRoom, account: str, usd: float, *, actor: str | None = None) -> int:
+async def raise_budget(room: RoomPort, account: str, usd: float, *, actor: str | None = None) -> int:
     """A new limit for a budget of one day (`agent/coder/2026-11-16`); how many messages go on.
 
     It ends with the day; for good, change the settings.
@@ -157,7 +157,7 @@ async def raise_budget(room: PostRoom, account: str, usd: float, *, actor: str |
     return (await room.run(c.Unit(commands=commands, actor=who)))[1]
 
 
-async def reconsider(room: PostRoom, rules: GuardRules, now: int, *, actor: str | None = None) -> int:
+async def reconsider(room: RoomPort, rules: GuardRules, now: int, *, actor: str | None = None) -> int:
     """After the settings have changed: what waits for a budget of today that has room again goes on."""
     thawed = 0
     for budget in await budgets(room, rules, now):
@@ -166,7 +166,7 @@ async def reconsider(room: PostRoom, rules: GuardRules, now: int, *, actor: str 
     return thawed
 
 
-async def budgets(room: PostRoom, rules: GuardRules, now: int) -> list[Budget]:
+async def budgets(room: RoomPort, rules: GuardRules, now: int) -> list[BudgetStatus]:
     """Today's budgets: the whole office, then agents, then teams."""
     day = rules.days.of(now)
     limits = {accounts.whole_day(day): rules.daily}
@@ -174,7 +174,7 @@ async def budgets(room: PostRoom, rules: GuardRules, now: int) -> list[Budget]:
     limits |= {accounts.team(team, day): limit for team, limit in rules.teams.items()}
     known = await room.accounts(*limits)
     return [
-        Budget(
+        BudgetStatus(
             account=name,
             limit=limit if known[name].limit is None else known[name].limit,
             spent=known[name].spent,
@@ -188,7 +188,7 @@ async def budgets(room: PostRoom, rules: GuardRules, now: int) -> list[Budget]:
 # everything at once
 
 
-async def pause_all(room: PostRoom, *, actor: str | None = None) -> bool:
+async def pause_all(room: RoomPort, *, actor: str | None = None) -> bool:
     """No agent begins a turn any more; turns under way end, and mail is still taken in. False: it was so."""
     try:
         await room.run(c.Freeze(account=OFFICE, reason=PAUSED, actor=actor or room.actor))
@@ -197,12 +197,12 @@ async def pause_all(room: PostRoom, *, actor: str | None = None) -> bool:
     return True
 
 
-async def resume_all(room: PostRoom, *, actor: str | None = None) -> int:
+async def resume_all(room: RoomPort, *, actor: str | None = None) -> int:
     """Everybody goes on; how many messages had been waiting."""
     return await room.run(c.Thaw(account=OFFICE, actor=actor or room.actor))
 
 
-async def paused(room: PostRoom) -> bool:
+async def paused(room: RoomPort) -> bool:
     return (await room.accounts(OFFICE))[OFFICE].frozen is not None
 
 
@@ -212,14 +212,14 @@ def _money(field: str, usd: float) -> int:
     return round(usd * DOLLAR)
 
 
-def _check_higher(name: str, account: Account, limit: int) -> None:
+def _check_higher(name: str, account: Budget, limit: int) -> None:
     if limit <= account.spent and account.spent:
         money = not name.startswith((accounts.MESSAGES, accounts.HOPS))
         show = accounts.dollars if money else str
         raise LimitTooLow(spent=show(account.spent), limit=show(limit))
 
 
-async def _check_paused(room: PostRoom, conversation: str) -> None:
+async def _check_paused(room: RoomPort, conversation: str) -> None:
     name = accounts.conversation(conversation)
     frozen = (await room.accounts(name))[name].frozen
     if frozen is None:
@@ -230,16 +230,16 @@ def _allowance(conversation: str, record: Record | None) -> dict[str, int]:
     if record is None or record.data.get("event") != "tripped" or not record.data.get("allowance"):
         return {}
     names = {
-        Guard.HOPS: accounts.hops,
-        Guard.MESSAGES: accounts.messages,
-        Guard.COST: accounts.conversation,
+        BudgetGuard.HOPS: accounts.hops,
+        BudgetGuard.MESSAGES: accounts.messages,
+        BudgetGuard.COST: accounts.conversation,
     }
     name = names.get(record.data["guard"])
     return {name(conversation): record.data["allowance"]} if name is not None else {}
 
 
 async def _go_on(
-    room: PostRoom, conversation: str, event: str, limits: dict[str, int], actor: str | None
+    room: RoomPort, conversation: str, event: str, limits: dict[str, int], actor: str | None
 ) -> int:
     who = actor or room.actor
     name = accounts.conversation(conversation)

@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 
 from postroom.office.guards.rules import GuardRules, Terms
-from postroom.office.turns import Turn
+from postroom.office.turns.turn import TurnResult
 from postroom.providers.protocol import Cause, ErrorKind, Failed, Finished, Usage
 
 # Ended in the middle of the work, which the provider may have counted and we have not.
@@ -42,7 +42,7 @@ def estimate(terms: Terms, peak: int | None, rules: GuardRules, limits: Iterable
     return max(min([wanted, *(limit for limit in limits if limit)]), 1)
 
 
-def cost(turn: Turn, reserved: int, rules: GuardRules) -> Spent:
+def cost(turn: TurnResult, reserved: int, rules: GuardRules) -> Spent:
     """The price, if it is known; else tokens at the price standing in; else, if it worked, the estimate."""
     if turn.cost_usd is not None:
         return Spent(amount=of_usages(turn.cost_usd, turn.usages, rules))
@@ -62,7 +62,7 @@ def of_usages(cost_usd: Decimal | None, usages: Sequence[Usage], rules: GuardRul
     return math.ceil(sum(map(_tokens, usages)) * rules.unpriced_per_mtok)
 
 
-def _was_cut_short(turn: Turn) -> bool:
+def _was_cut_short(turn: TurnResult) -> bool:
     verdict = turn.verdict
     if not isinstance(verdict, Failed) or not turn.sessions:
         return False

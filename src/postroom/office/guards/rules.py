@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from postroom.office.guards.accounts import day_of, micros
+from postroom.office.guards.budgets import day_of, micros
 from postroom.office.guards.days import Days
 from postroom.office.schedules import house_zone
 from postroom.settings.model import Settings

@@ -1,6 +1,6 @@
 """Taking over an office that another program kept: TinyAGI, or TinyClaw as it was called before."""
 
-from postroom.office.imports.mover import Moved, Mover
-from postroom.office.imports.source import Source, SourceMissing, open_source
+from postroom.office.imports.importer import Importer, ImportReport
+from postroom.office.imports.source import ImportSource, SourceMissing, open_source
 
-__all__ = ["Moved", "Mover", "Source", "SourceMissing", "open_source"]
+__all__ = ["ImportReport", "ImportSource", "Importer", "SourceMissing", "open_source"]

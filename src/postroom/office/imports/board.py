@@ -6,12 +6,12 @@ from typing import Any
 
 from postroom.errors import DocumentChanged
 from postroom.kernel import commands as c
-from postroom.office.filing import everything
-from postroom.office.imports.marks import Marks
+from postroom.office.documents import everything
+from postroom.office.imports.imported_marks import ImportedMarks
 from postroom.office.imports.rows import Row, fingerprint, moment, plain
-from postroom.office.imports.source import Source
-from postroom.office.post import PostRoom
-from postroom.office.routing import Directory
+from postroom.office.imports.source import ImportSource
+from postroom.office.intake.routing import OfficeDirectory
+from postroom.office.ports import RoomPort
 from postroom.office.tasks import model
 from postroom.office.tasks.board import COUNTER, NO_PROJECT
 from postroom.office.tasks.comments import AUTHORS, PLACE
@@ -24,7 +24,9 @@ _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 class BoardMove:
-    def __init__(self, room: PostRoom, marks: Marks, directory: Directory, names: dict[str, str]) -> None:
+    def __init__(
+        self, room: RoomPort, marks: ImportedMarks, directory: OfficeDirectory, names: dict[str, str]
+    ) -> None:
         self._room = room
         self._marks = marks
         self._directory = directory
@@ -33,7 +35,7 @@ class BoardMove:
         self._used: dict[str | None, set[int]] = {}
         self._notes: list[str] = []
 
-    async def move(self, source: Source) -> list[str]:
+    async def move(self, source: ImportSource) -> list[str]:
         """What a person should know."""
         steps: tuple[tuple[str, list[Row], Callable[[Row, str], Any]], ...] = (
             ("projects", source.projects, self._project),

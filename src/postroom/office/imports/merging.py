@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from postroom.errors import InvalidField
-from postroom.office.imports.source import ONLY_AGENT, Source
+from postroom.office.imports.source import ONLY_AGENT, ImportSource
 from postroom.settings import InvalidSettings, secrets
 from postroom.settings.model import DEFAULT_MODELS, Settings, expanded, parse
 from postroom.settings.names import is_id, suggestion
@@ -38,13 +38,13 @@ class Merged(msgspec.Struct, kw_only=True):
     notes: list[str] = []
 
 
-def merge(document: Document, source: Source) -> Merged:
+def merge(document: Document, source: ImportSource) -> Merged:
     """`document` is what is stored here; it is not changed."""
     return _Merging(document, source).done()
 
 
 class _Merging:
-    def __init__(self, stored: Document, source: Source) -> None:
+    def __init__(self, stored: Document, source: ImportSource) -> None:
         self._stored = stored
         self._document: Document = copy.deepcopy(stored)
         self._source = source

@@ -22,7 +22,7 @@ class Unusable(Exception):
     """Something without which a row means nothing is missing."""
 
 
-class Mail(msgspec.Struct, frozen=True, kw_only=True):
+class ImportedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message to an agent, waiting (`pending`, `queued`, `processing`), `dead` or `completed`."""
 
     message_id: str
@@ -38,7 +38,7 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True):
     at: int = 0
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ImportedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent said to a person, delivered (`acked`) or not."""
 
     message_id: str
@@ -65,7 +65,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     at: int = 0
 
 
-class Post(msgspec.Struct, frozen=True, kw_only=True):
+class ImportedPost(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a team's room."""
 
     team: str
@@ -74,9 +74,9 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     at: int = 0
 
 
-def mail(row: Row) -> Mail:
+def mail(row: Row) -> ImportedMessage:
     files = _files(row.get("files"))
-    return Mail(
+    return ImportedMessage(
         message_id=_word(row, "message_id", "messageId", chars=ID_CHARS),
         channel=_word(row, "channel").lower(),
         sender=_said(row, "sender") or "unknown",
@@ -91,8 +91,8 @@ def mail(row: Row) -> Mail:
     )
 
 
-def answer(row: Row) -> Answer:
-    return Answer(
+def answer(row: Row) -> ImportedAnswer:
+    return ImportedAnswer(
         message_id=_word(row, "message_id", "messageId", chars=ID_CHARS),
         channel=_word(row, "channel").lower(),
         sender=_said(row, "sender") or "unknown",
@@ -121,8 +121,8 @@ def said(row: Row) -> Said:
     )
 
 
-def post(row: Row) -> Post:
-    return Post(
+def post(row: Row) -> ImportedPost:
+    return ImportedPost(
         team=_word(row, "team_id"),
         from_agent=_said(row, "from_agent") or "user",
         text=_text(row, "message"),

@@ -13,8 +13,8 @@ import msgspec
 from postroom.errors import NotFound
 from postroom.office.imports import rows
 from postroom.office.imports.database import Database, opened
-from postroom.office.imports.letters import LEAVING, WAITING, letters
-from postroom.office.imports.rows import Answer, Mail, Post, Row, Said
+from postroom.office.imports.queue_files import LEAVING, WAITING, letters
+from postroom.office.imports.rows import ImportedAnswer, ImportedMessage, ImportedPost, Row, Said
 from postroom.settings import repair
 from postroom.settings.model import expanded
 
@@ -34,13 +34,13 @@ class SourceMissing(NotFound):
     code = "IMPORT_SOURCE_NOT_FOUND"
 
 
-class Source(msgspec.Struct, kw_only=True):
+class ImportSource(msgspec.Struct, kw_only=True):
     path: Path
     kind: str
     notes: list[str]
     settings: dict[str, Any] = {}
-    mail: list[Mail] = []
-    answers: list[Answer] = []
+    mail: list[ImportedMessage] = []
+    answers: list[ImportedAnswer] = []
     pairings: dict[str, Any] = {}
     schedules: list[Row] = []
     projects: list[Row] = []
@@ -81,7 +81,7 @@ class Source(msgspec.Struct, kw_only=True):
     def posts_count(self) -> int:
         return self.database.count("chat_messages") if self.database is not None else 0
 
-    def posts(self, after: int = 0) -> Iterator[tuple[int, Post]]:
+    def posts(self, after: int = 0) -> Iterator[tuple[int, ImportedPost]]:
         if self.database is not None:
             found = self.database.rows("chat_messages", after=after)
             yield from self._numbered(found, rows.post, "the posts of team rooms")
@@ -102,7 +102,7 @@ class Source(msgspec.Struct, kw_only=True):
         yield from sorted(talk, key=lambda said: said.at)
 
 
-def _line(agent: str, role: str, sender: str, of: Mail | Answer) -> Said:
+def _line(agent: str, role: str, sender: str, of: ImportedMessage | ImportedAnswer) -> Said:
     return Said(
         agent=agent,
         role=role,
@@ -115,12 +115,14 @@ def _line(agent: str, role: str, sender: str, of: Mail | Answer) -> Said:
 
 
 @contextlib.contextmanager
-def open_source(kind: str, folder: str | None = None) -> Iterator[Source]:
+def open_source(kind: str, folder: str | None = None) -> Iterator[ImportSource]:
     """Its databases can be read while this lasts."""
     path = _place(kind, Path(folder or HOMES[kind]).expanduser().absolute())
     notes: list[str] = []
     with contextlib.ExitStack() as stack:
-        source = Source(path=path, kind=kind, notes=notes, settings=_settings(path / "settings.json", notes))
+        source = ImportSource(
+            path=path, kind=kind, notes=notes, settings=_settings(path / "settings.json", notes)
+        )
         source.running = _process(path)
         for name in DATABASES[kind]:
             if (path / name).is_file() and source.database is None:
@@ -143,7 +145,7 @@ def _place(kind: str, path: Path) -> Path:
     raise SourceMissing(path=str(path))
 
 
-def _read_queue(source: Source) -> None:
+def _read_queue(source: ImportSource) -> None:
     notes, database = source.notes, source.database
     if database is not None:
         source.mail = list(rows.usable(database.rows("messages"), rows.mail, "the messages", notes))
@@ -154,7 +156,7 @@ def _read_queue(source: Source) -> None:
     source.answers += rows.usable(leaving, rows.answer, "the files of the queue", notes)
 
 
-def _read_board(source: Source, stack: contextlib.ExitStack) -> None:
+def _read_board(source: ImportSource, stack: contextlib.ExitStack) -> None:
     path, notes = source.path, source.notes
     if (path / "tasks.db").is_file():
         database = stack.enter_context(opened(path / "tasks.db", notes))

@@ -14,7 +14,7 @@ from postroom.settings.names import is_id, not_an_id
 GROUP = "postroom.plugins"
 
 
-class Source(StrEnum):
+class PluginSource(StrEnum):
     PACKAGE = "package"
     FILE = "file"
 
@@ -23,7 +23,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A plugin that could be loaded, unless there is a `problem` with it."""
 
     name: str
-    source: Source
+    source: PluginSource
     entry: EntryPoint | None = None
     path: Path | None = None
     problem: str = ""
@@ -36,7 +36,7 @@ def candidates(folder: Path, installed: Iterable[EntryPoint] | None = None) -> l
     for entry in packages:
         name = entry.name.lower()
         if name not in found:
-            found[name] = Candidate(name=name, source=Source.PACKAGE, entry=entry)
+            found[name] = Candidate(name=name, source=PluginSource.PACKAGE, entry=entry)
     for candidate in _files(folder):
         taken = found.get(candidate.name)
         if taken is not None:
@@ -62,7 +62,7 @@ def _files(folder: Path) -> list[Candidate]:
         problem = trouble or _not_safe(place) or _not_safe(path)
         if not is_id(name):
             problem = not_an_id(name)
-        found.append(Candidate(name=name, source=Source.FILE, path=path, problem=problem))
+        found.append(Candidate(name=name, source=PluginSource.FILE, path=path, problem=problem))
     return found
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from postroom.office.plugins.api import Handler, PluginContext
-from postroom.office.plugins.calls import Caller, CallFailed
 from postroom.office.plugins.discovery import Candidate
+from postroom.office.plugins.timed_calls import CallFailed, TimedCaller
 
 HOOKS = ("transform_incoming", "transform_outgoing")
 LOAD_S = 10.0
@@ -22,7 +22,7 @@ class Loaded(msgspec.Struct, frozen=True):
     handlers: tuple[tuple[str, Handler], ...]
 
 
-async def load(candidate: Candidate, caller: Caller, home: Path, *, limit_s: float = LOAD_S) -> Loaded:
+async def load(candidate: Candidate, caller: TimedCaller, home: Path, *, limit_s: float = LOAD_S) -> Loaded:
     """Raises `CallFailed` with the reason, whatever is wrong with the code."""
     made = await caller.call(_import, candidate, limit_s=limit_s)
     hooks: dict[str, Callable[..., Any]] = {}

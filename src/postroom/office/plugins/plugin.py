@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from postroom.office.plugins.api import EVERYTHING, Handler
-from postroom.office.plugins.calls import Caller, CallFailed
 from postroom.office.plugins.loading import Loaded
+from postroom.office.plugins.timed_calls import CallFailed, TimedCaller
 
 log = logging.getLogger("postroom.plugins")
 
@@ -41,7 +41,7 @@ class PluginStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 class Plugin:
     def __init__(
-        self, status: PluginStatus, loaded: Loaded, caller: Caller, *, timeout_s: float, failures: int
+        self, status: PluginStatus, loaded: Loaded, caller: TimedCaller, *, timeout_s: float, failures: int
     ) -> None:
         self.name = status.name
         self._found = status

@@ -1,8 +1,8 @@
 """Schedules: messages that are sent at times, each time exactly once."""
 
-from postroom.office.schedules.book import Schedules
-from postroom.office.schedules.clockwork import Clockwork
 from postroom.office.schedules.cron import Cron, house_zone
 from postroom.office.schedules.model import Missed, Schedule
+from postroom.office.schedules.scheduler import Scheduler
+from postroom.office.schedules.schedules import Schedules
 
-__all__ = ["Clockwork", "Cron", "Missed", "Schedule", "Schedules", "house_zone"]
+__all__ = ["Cron", "Missed", "Schedule", "Scheduler", "Schedules", "house_zone"]

@@ -7,7 +7,7 @@ import msgspec
 
 from postroom.clock import SECOND
 from postroom.office.schedules.cron import Cron
-from postroom.office.schedules.model import Filed, Missed, Schedule
+from postroom.office.schedules.model import Missed, Schedule, StoredSchedule
 
 # A message this late is on time: a process may start slowly, a store may be busy.
 GRACE = 60 * SECOND
@@ -24,7 +24,7 @@ class Due(msgspec.Struct, frozen=True):
     skipped: bool = False
 
 
-def due(filed: Filed, now: int, *, at_most: int = AT_MOST) -> Due | None:
+def due(filed: StoredSchedule, now: int, *, at_most: int = AT_MOST) -> Due | None:
     """None when nothing has come."""
     schedule = filed.schedule
     if not schedule.enabled:

@@ -6,10 +6,17 @@ import msgspec
 
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
-from postroom.office import places
-from postroom.office.routing import Addressee, Via
+from postroom.office import queues
+from postroom.office.intake.routing import Addressee, Via
 from postroom.office.schedules.due import Due
-from postroom.office.schedules.model import PROGRESS, SCHEDULE, Filed, Progress, Schedule, slot_key
+from postroom.office.schedules.model import (
+    PROGRESS,
+    SCHEDULE,
+    Schedule,
+    ScheduleProgress,
+    StoredSchedule,
+    slot_key,
+)
 
 
 def letter(schedule: Schedule, to: Addressee, key: str, actor: str) -> c.Publish:
@@ -26,14 +33,14 @@ def letter(schedule: Schedule, to: Addressee, key: str, actor: str) -> c.Publish
         source_type="schedule",
         source_id=schedule.id,
     )
-    return c.Publish(queue=places.inbox(to.agent), messages=[message], actor=actor)
+    return c.Publish(queue=queues.inbox(to.agent), messages=[message], actor=actor)
 
 
 def ended(schedule: Schedule) -> Schedule:
     return msgspec.structs.replace(schedule, enabled=False)
 
 
-def gone_on(filed: Filed, due: Due, to: Addressee | None, problem: str = "") -> Progress:
+def gone_on(filed: StoredSchedule, due: Due, to: Addressee | None, problem: str = "") -> ScheduleProgress:
     """How far the schedule has come after these times."""
     before, slots = filed.progress, due.slots if to is not None else ()
     return msgspec.structs.replace(
@@ -45,7 +52,9 @@ def gone_on(filed: Filed, due: Due, to: Addressee | None, problem: str = "") -> 
     )
 
 
-def unit(filed: Filed, due: Due, progress: Progress, to: Addressee | None, actor: str) -> c.Unit:
+def unit(
+    filed: StoredSchedule, due: Due, progress: ScheduleProgress, to: Addressee | None, actor: str
+) -> c.Unit:
     """Nothing of it happens when the schedule was changed, or another process was quicker."""
     schedule = filed.schedule
     data = msgspec.to_builtins(progress)

@@ -56,7 +56,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         return fields
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a schedule has come: all its times up to `after` are dealt with."""
 
     after: int
@@ -65,12 +65,12 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-class Filed(msgspec.Struct, frozen=True):
+class StoredSchedule(msgspec.Struct, frozen=True):
     """A schedule and its progress with the versions they were read in."""
 
     schedule: Schedule
     version: int
-    progress: Progress
+    progress: ScheduleProgress
     progress_version: int
 
 
@@ -79,12 +79,14 @@ def schedule_of(document: Document) -> Schedule:
     return msgspec.convert({**document.data, **own}, Schedule)
 
 
-def filed(document: Document, progress: Document | None) -> Filed:
+def filed(document: Document, progress: Document | None) -> StoredSchedule:
     """Without progress of its own, a schedule goes on from when it was made."""
     schedule = schedule_of(document)
     if progress is None:
-        return Filed(schedule, document.version, Progress(after=schedule.created_at), 0)
-    return Filed(schedule, document.version, msgspec.convert(progress.data, Progress), progress.version)
+        return StoredSchedule(schedule, document.version, ScheduleProgress(after=schedule.created_at), 0)
+    return StoredSchedule(
+        schedule, document.version, msgspec.convert(progress.data, ScheduleProgress), progress.version
+    )
 
 
 def slot_key(schedule: str, slot: int) -> str:

@@ -10,14 +10,14 @@ from postroom.errors import DocumentChanged, DocumentNotFound, InvalidField
 from postroom.kernel import commands as c
 from postroom.kernel.checks import is_text
 from postroom.kernel.model import Document
-from postroom.office.filing import everything, persistently, short_id
-from postroom.office.intake import Incoming
-from postroom.office.post import PostRoom
-from postroom.office.routing import Directory
+from postroom.office.documents import everything, persistently, short_id
+from postroom.office.intake.intake import Incoming
+from postroom.office.intake.routing import OfficeDirectory
+from postroom.office.ports import RoomPort
 from postroom.office.tasks import model
 from postroom.office.tasks.comments import Comments
+from postroom.office.tasks.errors import TaskNotFound
 from postroom.office.tasks.model import TASK, TITLE_CHARS, Status, Task
-from postroom.office.tasks.problems import TaskNotFound
 from postroom.office.tasks.projects import Projects
 
 COUNTER = "task.counter"
@@ -28,7 +28,7 @@ CHANGEABLE = frozenset(
 
 
 class Board:
-    def __init__(self, room: PostRoom, directory: Callable[[], Directory]) -> None:
+    def __init__(self, room: RoomPort, directory: Callable[[], OfficeDirectory]) -> None:
         self._room = room
         self._directory = directory
         self.projects = Projects(room)

@@ -3,11 +3,11 @@
 from postroom.errors import DocumentNotFound, InvalidField
 from postroom.kernel import commands as c
 from postroom.kernel.checks import is_text
-from postroom.office.filing import everything, persistently, short_id
-from postroom.office.post import PostRoom
+from postroom.office.documents import everything, persistently, short_id
+from postroom.office.ports import RoomPort
 from postroom.office.tasks import model
+from postroom.office.tasks.errors import CommentNotFound, TaskNotFound
 from postroom.office.tasks.model import COMMENT, NAME_CHARS, TASK, Comment
-from postroom.office.tasks.problems import CommentNotFound, TaskNotFound
 
 # Which task a comment is about, for those who know only the comment.
 PLACE = "comment.place"
@@ -15,7 +15,7 @@ AUTHORS = ("user", "agent")
 
 
 class Comments:
-    def __init__(self, room: PostRoom) -> None:
+    def __init__(self, room: RoomPort) -> None:
         self._room = room
 
     async def of(self, task: str) -> list[Comment]:

@@ -9,11 +9,11 @@ from postroom.errors import DocumentChanged, InvalidField
 from postroom.kernel import commands as c
 from postroom.kernel.checks import is_text
 from postroom.kernel.model import Document
-from postroom.office.filing import everything, persistently, short_id
-from postroom.office.post import PostRoom
+from postroom.office.documents import everything, persistently, short_id
+from postroom.office.ports import RoomPort
 from postroom.office.tasks import model
+from postroom.office.tasks.errors import PrefixTaken, ProjectNotFound
 from postroom.office.tasks.model import COLOURS, NAME_CHARS, PROJECT, Project
-from postroom.office.tasks.problems import PrefixTaken, ProjectNotFound
 
 PREFIX = "project.prefix"
 CHANGEABLE = frozenset({"name", "description", "prefix", "color", "status"})
@@ -23,7 +23,7 @@ _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 class Projects:
-    def __init__(self, room: PostRoom) -> None:
+    def __init__(self, room: RoomPort) -> None:
         self._room = room
 
     async def all(self, status: str | None = None) -> list[Project]:

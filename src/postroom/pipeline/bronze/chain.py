@@ -94,5 +94,5 @@ class ChainCheck:
 
 def _fits(batch: pa.RecordBatch, index: int, previous: bytes) -> bool:
     row = batch.slice(index, 1).to_pylist()[0]
-    fields = tuple(row[name] for name in ledger.Draft.__struct_fields__)
+    fields = tuple(row[name] for name in ledger.EventDraft.__struct_fields__)
     return ledger.link(row["seq"], fields, previous) == row["hash"]

@@ -12,7 +12,7 @@ from postroom.pipeline.bronze.chain import Break, ChainCheck
 from postroom.pipeline.bronze.packed import Packed
 from postroom.pipeline.bronze.redaction import redact
 from postroom.pipeline.lake.compute import pc
-from postroom.pipeline.lake.files import FileWriter, Written, told
+from postroom.pipeline.lake.files import FileWriter, WrittenFile, told
 from postroom.pipeline.lake.tables import LEDGER, MESSAGES, RECORDS, Table
 from postroom.pipeline.sources.sqlite import SqliteSource
 
@@ -40,7 +40,7 @@ def slices(table: Table, after: int, up_to: int, size: int = EVENTS_PER_FILE) ->
     return [Slice(table.name, low, min(low + even, up_to)) for low in range(after, up_to, even)]
 
 
-def take(piece: Slice, source: SqliteSource, uri: str, *, verify: bool = True) -> list[Written]:
+def take(piece: Slice, source: SqliteSource, uri: str, *, verify: bool = True) -> list[WrittenFile]:
     """Read one range and write it; an empty range is no file. Runs in an executor."""
     table = _TABLES[piece.table]
     writer: FileWriter | None = None
@@ -58,7 +58,7 @@ def take(piece: Slice, source: SqliteSource, uri: str, *, verify: bool = True) -
             note = msgspec.json.encode({"count": check.count, "breaks": check.breaks}).decode()
     if writer is not None:
         return [writer.close(note)]
-    return [Written("", 0, 0, None, "", note)] if note else []
+    return [WrittenFile("", 0, 0, None, "", note)] if note else []
 
 
 def _read(piece: Slice, source: SqliteSource, check: ChainCheck | None) -> Iterator[pa.RecordBatch]:
@@ -155,7 +155,7 @@ CLEAN: dict[str, Callable[[pa.RecordBatch], pa.Table]] = {
 }
 
 
-def breaks_of(files: Sequence[Written]) -> tuple[int, list[Break]]:
+def breaks_of(files: Sequence[WrittenFile]) -> tuple[int, list[Break]]:
     """How many events did not fit their hashes, and the first of them."""
     count, breaks = 0, []
     for file in files:
@@ -173,7 +173,7 @@ def ingest(
     uris: dict[str, str],
     *,
     verify: bool = True,
-) -> dict[str, list[Written]]:
+) -> dict[str, list[WrittenFile]]:
     """All pieces in one Spark job; the files of each table."""
     from postroom.pipeline.jobs.tasks import ANSWER, answers, spread
 

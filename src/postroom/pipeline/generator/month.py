@@ -17,12 +17,12 @@ from postroom.clock import SECOND, ManualClock
 from postroom.errors import InvalidField
 from postroom.ids import SeededIds
 from postroom.kernel import commands as c
-from postroom.kernel.desk import Kit
 from postroom.kernel.engine import Engine
-from postroom.kernel.housekeeping.roster import ARCHIVER, EXPIRY, Retention
+from postroom.kernel.housekeeping.housekeepers import ARCHIVER, EXPIRY, Retention
 from postroom.kernel.limits import Limits
 from postroom.kernel.model import NewMessage
 from postroom.kernel.rows import Stored
+from postroom.kernel.transitions.context import KernelEnvironment
 from postroom.pipeline.generator import cast
 from postroom.stores.sqlite import SqliteStore
 
@@ -36,7 +36,7 @@ Told = Callable[[int, float], None]
 _BY_AGENT = {player.agent: player for player in cast.PLAYERS}
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class MonthPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What month to make. `per_day` is how many people write on a weekday; `events` stops earlier."""
 
     end: int
@@ -51,7 +51,7 @@ class Made(msgspec.Struct, frozen=True):
     conversations: int
 
 
-def generate(path: Path, plan: Plan, told: Told | None = None) -> Made:
+def generate(path: Path, plan: MonthPlan, told: Told | None = None) -> Made:
     """Write the month to a new store."""
     if path.exists() and path.stat().st_size:
         raise InvalidField("--store", f"{path} exists already; name a new file")
@@ -63,7 +63,7 @@ def generate(path: Path, plan: Plan, told: Told | None = None) -> Made:
 
 
 class _Month:
-    def __init__(self, store: SqliteStore, plan: Plan, told: Told | None) -> None:
+    def __init__(self, store: SqliteStore, plan: MonthPlan, told: Told | None) -> None:
         self._store = store
         self._plan = plan
         self._told = told
@@ -72,7 +72,7 @@ class _Month:
         self._clock = ManualClock(self._start)
         limits, retention = Limits(), Retention(dead_after_s=7 * DAY)
         self._engine = Engine(
-            Kit(self._clock, SeededIds(plan.seed), limits, retention, random.Random(plan.seed))
+            KernelEnvironment(self._clock, SeededIds(plan.seed), limits, retention, random.Random(plan.seed))
         )
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = 0

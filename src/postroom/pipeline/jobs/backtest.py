@@ -8,8 +8,8 @@ import msgspec
 import pyarrow as pa
 
 from postroom.kernel import jsontext
-from postroom.kernel.rules.drafting import drafted
 from postroom.kernel.rules.matching import considered
+from postroom.kernel.rules.parsing import drafted
 from postroom.kernel.rules.rule import Rule, Trigger
 from postroom.pipeline.jobs.context import spark_schema
 from postroom.pipeline.lake.lake import Lake
@@ -30,7 +30,7 @@ _NEEDED = (
 )  # fmt: skip
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class BacktestVerdict(msgspec.Struct, frozen=True):
     """How many messages were looked at, how many the rule would have taken, and what became of them."""
 
     looked_at: int
@@ -47,7 +47,7 @@ def read_rule(document: dict[str, Any]) -> Rule:
     return drafted(document, find, rule_id="backtest", now=0)
 
 
-def backtest(spark: "SparkSession", lake: Lake, document: dict[str, Any]) -> Verdict:
+def backtest(spark: "SparkSession", lake: Lake, document: dict[str, Any]) -> BacktestVerdict:
     """A routing rule over every message that has ended; one that ended twice is judged as it was last."""
     from pyspark.sql import functions as F
     from pyspark.sql.window import Window
@@ -73,7 +73,7 @@ def backtest(spark: "SparkSession", lake: Lake, document: dict[str, Any]) -> Ver
     return _verdict(counted.toArrow().to_pylist())
 
 
-def _verdict(rows: list[dict[str, Any]]) -> Verdict:
+def _verdict(rows: list[dict[str, Any]]) -> BacktestVerdict:
     by_queue: dict[str, int] = {}
     by_outcome: dict[str, int] = {}
     examples: list[str] = []
@@ -81,7 +81,7 @@ def _verdict(rows: list[dict[str, Any]]) -> Verdict:
         by_queue[row["place"]] = by_queue.get(row["place"], 0) + row["n"]
         by_outcome[row["state"]] = by_outcome.get(row["state"], 0) + row["n"]
         examples += row["ids"]
-    return Verdict(
+    return BacktestVerdict(
         sum(row["n"] for row in rows), sum(by_queue.values()), by_queue, by_outcome, sorted(examples)[:5]
     )
 

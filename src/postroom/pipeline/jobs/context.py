@@ -9,14 +9,14 @@ import msgspec
 import pyarrow as pa
 
 from postroom.clock import Clock
-from postroom.pipeline.failures import LakeDamaged
+from postroom.pipeline.errors import LakeDamaged
 from postroom.pipeline.jobs.progress import Told
-from postroom.pipeline.jobs.quarantine import Finding, keep
+from postroom.pipeline.jobs.quarantine import QuarantineFinding, keep
 from postroom.pipeline.jobs.run_log import RunLog
 from postroom.pipeline.jobs.tasks import ANSWER, answers
-from postroom.pipeline.lake.lake import File, Lake, Positions
+from postroom.pipeline.lake.lake import Lake, LakeFile, Positions
 from postroom.pipeline.lake.tables import Table
-from postroom.pipeline.lake.upsert import Output, write_sorted
+from postroom.pipeline.lake.upsert import UpsertOutput, write_sorted
 from postroom.pipeline.sources.sqlite import SqliteSource
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ class Context(msgspec.Struct, frozen=True):
     told: Told
     log: RunLog
 
-    def frame(self, table: Table, files: Sequence[File], columns: Sequence[str] | None = None) -> "DataFrame":
+    def frame(
+        self, table: Table, files: Sequence[LakeFile], columns: Sequence[str] | None = None
+    ) -> "DataFrame":
         """Files of a table as a frame with the declared columns, whatever else they hold."""
         schema = spark_schema(table)
         if not files:
@@ -57,7 +59,7 @@ class Context(msgspec.Struct, frozen=True):
             return frame
         return frame.where(f"{column} > {after} and {column} <= {up_to}")
 
-    def quarantine(self, findings: Sequence[Finding]) -> int:
+    def quarantine(self, findings: Sequence[QuarantineFinding]) -> int:
         return keep(self.lake, findings, self.log.run_id, self.clock)
 
     def replace(
@@ -67,7 +69,7 @@ class Context(msgspec.Struct, frozen=True):
         by: str,
         positions: Positions,
         fresh: bool = False,
-        look: Callable[[list[File]], None] = lambda _: None,
+        look: Callable[[list[LakeFile]], None] = lambda _: None,
     ) -> dict[str, int]:
         """Put a frame's rows, and those of its list columns, into tables; rows with the same `by` go.
 
@@ -76,7 +78,7 @@ class Context(msgspec.Struct, frozen=True):
         """
         old = {table.name: [] if fresh else self.lake.files(table) for table, _ in tables}
         outputs = [
-            Output(
+            UpsertOutput(
                 table=table.name,
                 uri=self.lake.uri(table),
                 schema=table.schema,
@@ -95,7 +97,9 @@ class Context(msgspec.Struct, frozen=True):
         parts = {file.cut: file.rows for file in written.get(first.name, [])}
         look(
             [
-                File(file.path, f"{self.lake.uri(first)}/{file.path}", file.size, file.rows, file.cut, {}, {})
+                LakeFile(
+                    file.path, f"{self.lake.uri(first)}/{file.path}", file.size, file.rows, file.cut, {}, {}
+                )
                 for file in written.get(first.name, [])
             ]
         )
@@ -108,7 +112,7 @@ class Context(msgspec.Struct, frozen=True):
         return {cut or "": rows for cut, rows in parts.items()}
 
 
-def remote_frame(spark: "SparkSession", table: Table, files: Sequence[File]) -> "DataFrame":
+def remote_frame(spark: "SparkSession", table: Table, files: Sequence[LakeFile]) -> "DataFrame":
     """Files of an object store, read by the workers with Arrow: Spark itself would need jars for that."""
     from postroom.pipeline.jobs.tasks import spread
     from postroom.pipeline.lake.remote import read_files
@@ -118,17 +122,17 @@ def remote_frame(spark: "SparkSession", table: Table, files: Sequence[File]) -> 
     return spread(spark, len(named)).mapInArrow(work, spark_schema(table))
 
 
-def _low(file: File, column: str) -> float:
+def _low(file: LakeFile, column: str) -> float:
     found = file.low.get(column)
     return -math.inf if found is None else found
 
 
-def _high(file: File, column: str) -> float:
+def _high(file: LakeFile, column: str) -> float:
     found = file.high.get(column)
     return math.inf if found is None else found
 
 
-def _by_cut(files: Sequence[File]) -> dict[str | None, tuple[str, ...]]:
+def _by_cut(files: Sequence[LakeFile]) -> dict[str | None, tuple[str, ...]]:
     found: dict[str | None, tuple[str, ...]] = {}
     for file in files:
         found[file.cut] = (*found.get(file.cut, ()), file.uri)
@@ -141,7 +145,7 @@ def spark_schema(table: Table):
     return from_arrow_schema(table.schema, prefer_timestamp_ntz=False)
 
 
-def read_columns(files: Sequence[File], table: Table, columns: list[str]) -> pa.Table:
+def read_columns(files: Sequence[LakeFile], table: Table, columns: list[str]) -> pa.Table:
     """A few columns of files, on the driver; for what must be known before a job can be planned."""
     from postroom.pipeline.lake.upsert import read_batches
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from postroom.clock import Clock, SystemClock
 from postroom.kernel import jsontext, webhooks
-from postroom.kernel.erasure import ERASED, Subject
+from postroom.kernel.erasure.subject import ERASED, Subject
 from postroom.pipeline.jobs.lock import locked
 from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.files import FileWriter
-from postroom.pipeline.lake.lake import File, Lake, named
+from postroom.pipeline.lake.lake import Lake, LakeFile, named
 from postroom.pipeline.lake.tables import (
     CHUNKS,
     FAILURE_CAUSES,
@@ -119,7 +119,7 @@ class LakeEraser:
                 ids |= {row["id"]: None for row in echoes.to_pylist() if _told_of(row) in about}
         return pa.array(ids, pa.string())
 
-    def _concerned(self, layer: Layer, ids: pa.Array) -> tuple[list[File], int]:
+    def _concerned(self, layer: Layer, ids: pa.Array) -> tuple[list[LakeFile], int]:
         """Files that hold something of these messages which is to go, and how many rows that is."""
         files, rows = [], 0
         for file in self._lake.files(layer.table):
@@ -148,7 +148,7 @@ class LakeEraser:
             left = pc.or_(left, full)
         return left
 
-    def _rewrite(self, layer: Layer, files: list[File], ids: pa.Array) -> None:
+    def _rewrite(self, layer: Layer, files: list[LakeFile], ids: pa.Array) -> None:
         table = layer.table
         written = []
         for file in files:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from postroom.pipeline.failures import JavaMissing
+from postroom.pipeline.errors import JavaMissing
 
 OLDEST = 17
 _VECTOR = "--add-modules=jdk.incubator.vector"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from postroom.clock import Clock, iso
-from postroom.pipeline.failures import LakeReadOnly, PipelineBusy
+from postroom.pipeline.errors import LakeReadOnly, PipelineBusy
 from postroom.pipeline.lake.lake import Lake
 
 

@@ -20,7 +20,7 @@ NOTE = ".run.progress"
 NOTE_EVERY_S = 0.5
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
     """A step, how much of it is done, and how fast it goes. `total` 0 when that is not known."""
 
     step: str
@@ -34,10 +34,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.total - self.done)
 
 
-Told = Callable[[Progress], None]
+Told = Callable[[RunProgress], None]
 
 
-def silent(_: Progress) -> None:
+def silent(_: RunProgress) -> None:
     pass
 
 
@@ -49,7 +49,7 @@ def noted(lake: "Lake", told: Told) -> Iterator[Told]:
         return
     path, last = Path(lake.folder) / NOTE, [0.0, ""]
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: RunProgress) -> None:
         told(progress)
         now = time.monotonic()
         if now - float(last[0]) >= NOTE_EVERY_S or progress.step != last[1] or progress.finished:
@@ -63,7 +63,7 @@ def noted(lake: "Lake", told: Told) -> Iterator[Told]:
             path.unlink()
 
 
-def _note(path: Path, progress: Progress) -> None:
+def _note(path: Path, progress: RunProgress) -> None:
     """A disk that is full must not end a run for the sake of a note."""
     fresh = path.with_name(f"{NOTE}.{threading.get_ident()}")
     with contextlib.suppress(OSError):
@@ -71,13 +71,13 @@ def _note(path: Path, progress: Progress) -> None:
         fresh.replace(path)
 
 
-def progress_of(lake: "Lake", pid: int) -> Progress | None:
+def progress_of(lake: "Lake", pid: int) -> RunProgress | None:
     """What the run of this process last told; None when it has told nothing, or somebody else did."""
     if lake.folder is None:
         return None
     try:
         said = msgspec.json.decode((Path(lake.folder) / NOTE).read_bytes())
-        return msgspec.convert(said, Progress) if said.get("pid") == pid else None
+        return msgspec.convert(said, RunProgress) if said.get("pid") == pid else None
     except (OSError, msgspec.MsgspecError, AttributeError):
         return None
 
@@ -85,7 +85,7 @@ def progress_of(lake: "Lake", pid: int) -> Progress | None:
 @contextmanager
 def watched(spark: "SparkSession", told: Told, step: str, rows: int) -> Iterator[None]:
     """Tell how far the Spark jobs of a step are, by their tasks, while the block runs."""
-    told(Progress(step=step, total=rows))
+    told(RunProgress(step=step, total=rows))
     done = threading.Event()
     begun = time.monotonic()
     thread = threading.Thread(target=_follow, args=(spark, told, step, rows, done, begun), daemon=True)
@@ -99,7 +99,7 @@ def watched(spark: "SparkSession", told: Told, step: str, rows: int) -> Iterator
         if thread.is_alive():
             thread.join(2)
     seconds = max(time.monotonic() - begun, 1e-6)
-    told(Progress(step=step, done=rows, total=rows, rate=rows / seconds, finished=True))
+    told(RunProgress(step=step, done=rows, total=rows, rate=rows / seconds, finished=True))
 
 
 def _follow(
@@ -121,4 +121,4 @@ def _follow(
         if total:
             share = finished / total
             so_far = int(rows * share)
-            told(Progress(step=step, done=so_far, total=rows, rate=so_far / (time.monotonic() - begun)))
+            told(RunProgress(step=step, done=so_far, total=rows, rate=so_far / (time.monotonic() - begun)))

@@ -12,10 +12,10 @@ import apsw
 import msgspec
 
 from postroom.clock import Clock, micros
-from postroom.kernel.ledger import Draft
+from postroom.kernel.ledger import EventDraft
 from postroom.kernel.model import Position
+from postroom.pipeline.jobs.ledger_identity import check_same_ledger
 from postroom.pipeline.jobs.run import committed
-from postroom.pipeline.jobs.same_ledger import check_same_ledger
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.sources.sqlite import open_source
 from postroom.stores.sqlite import SqliteStore
@@ -99,7 +99,7 @@ def _messages(tx: Any, now: int, keep_s: float, up_to: int) -> int:
             tx.prune_archive(ids)
             data = f'{{"messages":{len(ids)}}}'
             place = (queue.tenant, queue.scope, queue.slug)
-            tx.append(Draft(now, "archive.pruned", *place, None, None, None, HOLD, data))
+            tx.append(EventDraft(now, "archive.pruned", *place, None, None, None, HOLD, data))
             done += len(ids)
     return done
 
@@ -108,7 +108,7 @@ def _events(tx: Any, now: int, keep_s: float, up_to: int) -> int:
     dropped = tx.prune_ledger(now - micros(keep_s), up_to, AT_ONCE)
     if dropped:
         data = f'{{"events":{dropped}}}'
-        tx.append(Draft(now, "ledger.pruned", "default", None, None, None, None, None, HOLD, data))
+        tx.append(EventDraft(now, "ledger.pruned", "default", None, None, None, None, None, HOLD, data))
     return dropped
 
 

@@ -16,7 +16,7 @@ from postroom.pipeline.lake.upsert import read_batches
 MOST = 1000
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class QuarantineFinding(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     key: str
     reason: str
@@ -45,7 +45,7 @@ def bad_events(lake: Lake) -> list[int]:
     )
 
 
-def keep(lake: Lake, findings: Sequence[Finding], run_id: str, clock: Clock) -> int:
+def keep(lake: Lake, findings: Sequence[QuarantineFinding], run_id: str, clock: Clock) -> int:
     """How many of them are new."""
     before = known(lake) if findings else set()
     moment = datetime.fromtimestamp(clock.now() / SECOND, UTC)

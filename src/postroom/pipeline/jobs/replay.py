@@ -7,13 +7,13 @@ import msgspec
 from postroom.errors import InvalidField
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
-from postroom.pipeline.failures import NothingToReplay, TraceNotFound
-from postroom.pipeline.serving.engine import Engine
+from postroom.pipeline.errors import NothingToReplay, TraceNotFound
+from postroom.pipeline.serving.engine import QueryEngine
 
 MARK = "replay_of"
 
 
-class Replay(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """`agent` and `model` None: as it was. `usd` is the most that the conversation may cost now."""
 
     trace: str
@@ -23,7 +23,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     number: str = "1"
 
 
-def replayed(engine: Engine, wanted: Replay, actor: str) -> list[c.Command]:
+def replayed(engine: QueryEngine, wanted: ReplayReport, actor: str) -> list[c.Command]:
     """Commands that publish what people wrote in that conversation once more, as a new conversation.
 
     Only what came from people is sent: what agents said to each other will be said anew. The same replay with
@@ -50,7 +50,7 @@ def replayed(engine: Engine, wanted: Replay, actor: str) -> list[c.Command]:
     return [_publish(row, wanted, actor) for row in rows]
 
 
-def _publish(row: dict[str, Any], wanted: Replay, actor: str) -> c.Command:
+def _publish(row: dict[str, Any], wanted: ReplayReport, actor: str) -> c.Command:
     queue = row["origin_queue"] or row["queue"]
     agent = row["agent"]
     if wanted.agent is not None:

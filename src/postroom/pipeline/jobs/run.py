@@ -14,18 +14,18 @@ import msgspec
 
 from postroom.clock import Clock
 from postroom.errors import PostroomError, StoreCorrupt
-from postroom.pipeline.failures import LakeDamaged, LakeFull, SparkFailed
+from postroom.pipeline.errors import LakeDamaged, LakeFull, SparkFailed
+from postroom.pipeline.jobs.bronze import take_in
 from postroom.pipeline.jobs.context import Context
+from postroom.pipeline.jobs.gold import sum_up
+from postroom.pipeline.jobs.ledger_identity import check_same_ledger
 from postroom.pipeline.jobs.lock import locked
-from postroom.pipeline.jobs.make_sense import converse, count_turns, live
+from postroom.pipeline.jobs.memory import remember
+from postroom.pipeline.jobs.parallel import together
 from postroom.pipeline.jobs.progress import Told, noted, silent
-from postroom.pipeline.jobs.remember import remember
-from postroom.pipeline.jobs.run_log import RunLog, Step
-from postroom.pipeline.jobs.same_ledger import check_same_ledger
+from postroom.pipeline.jobs.run_log import RunLog, RunStep
 from postroom.pipeline.jobs.session import sized
-from postroom.pipeline.jobs.sum_up import sum_up
-from postroom.pipeline.jobs.take_in import take_in
-from postroom.pipeline.jobs.together import together
+from postroom.pipeline.jobs.silver import converse, count_turns, live
 from postroom.pipeline.lake.files import filesystem
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import ALL, BRONZE, LEDGER, MESSAGE_LIFE, QUARANTINE, RECORDS, RUNS
@@ -61,7 +61,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     records: int
     seconds: float
     quarantined: int
-    steps: list[Step]
+    steps: list[RunStep]
 
 
 def run(

@@ -16,7 +16,7 @@ from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import RUNS
 
 
-class Step(msgspec.Struct, kw_only=True):
+class RunStep(msgspec.Struct, kw_only=True):
     step: str
     started_at: int
     seconds: float = 0.0
@@ -34,11 +34,11 @@ class RunLog:
         self._lake = lake
         self._clock = clock
         self.run_id = uuid.uuid4().hex[:12]
-        self.steps: list[Step] = []
+        self.steps: list[RunStep] = []
 
     @contextmanager
-    def step(self, name: str, after: int = 0, up_to: int = 0) -> Iterator[Step]:
-        step = Step(step=name, started_at=self._clock.now(), from_position=after, to_position=up_to)
+    def step(self, name: str, after: int = 0, up_to: int = 0) -> Iterator[RunStep]:
+        step = RunStep(step=name, started_at=self._clock.now(), from_position=after, to_position=up_to)
         begun = time.monotonic()
         self.steps.append(step)
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from postroom.pipeline.failures import PartMissing, SparkFailed, SparkNotReached
+from postroom.pipeline.errors import PartMissing, SparkFailed, SparkNotReached
 from postroom.pipeline.jobs.java import find_java
 
 if TYPE_CHECKING:

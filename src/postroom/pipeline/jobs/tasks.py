@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from postroom.pipeline.lake.files import Written
+from postroom.pipeline.lake.files import WrittenFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,12 +17,12 @@ def spread(spark: "SparkSession", count: int) -> "DataFrame":
     return spark.range(0, count, 1, max(1, count))
 
 
-def answers(frame: "DataFrame") -> dict[str, list[Written]]:
+def answers(frame: "DataFrame") -> dict[str, list[WrittenFile]]:
     """Run it; the files that were written, by table."""
     told: pa.Table = frame.toArrow()
-    found: dict[str, list[Written]] = {}
+    found: dict[str, list[WrittenFile]] = {}
     for row in told.to_pylist():
         files = found.setdefault(row.pop("table"), [])
         row["note"] = row["note"] or ""
-        files.append(Written(**row))
+        files.append(WrittenFile(**row))
     return found

@@ -25,7 +25,7 @@ ROWS_PER_GROUP = 64 * 1024
 EMPTY_CUT = "__HIVE_DEFAULT_PARTITION__"
 
 
-class Written(msgspec.Struct, frozen=True):
+class WrittenFile(msgspec.Struct, frozen=True):
     """A file that was written and is not yet part of its table."""
 
     path: str
@@ -129,7 +129,7 @@ class FileWriter:
             self._writer.write_table(pa.concat_tables(self._pending), ROWS_PER_GROUP)
             self._pending = []
 
-    def close(self, note: str = "") -> Written:
+    def close(self, note: str = "") -> WrittenFile:
         self._flush()
         self._writer.close()
         self._sink.close()
@@ -138,7 +138,7 @@ class FileWriter:
         stats = {"numRecords": self._rows, "minValues": _plain(self._low), "maxValues": _plain(self._high)}
         size = self._fs.get_file_info(self._full).size or 0
         cut = self._cut[1] if self._cut else None
-        return Written(self.path, size, self._rows, cut, json.dumps(stats), note)
+        return WrittenFile(self.path, size, self._rows, cut, json.dumps(stats), note)
 
 
 def _ways(names: list[str]) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _plain(bounds: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def told(table: str, files: list[Written]) -> pa.RecordBatch:
+def told(table: str, files: list[WrittenFile]) -> pa.RecordBatch:
     """What a task answers to the driver."""
     return pa.RecordBatch.from_pylist(
         [{"table": table, **msgspec.structs.asdict(file)} for file in files], WRITTEN_SCHEMA

@@ -24,7 +24,7 @@ from deltalake.transaction import (
     create_table_with_add_actions,
 )
 
-from postroom.pipeline.failures import (
+from postroom.pipeline.errors import (
     LakeDamaged,
     LakeFull,
     LakeReadOnly,
@@ -32,7 +32,7 @@ from postroom.pipeline.failures import (
     PipelineBusy,
     TableMissing,
 )
-from postroom.pipeline.lake.files import Written, local_path, now_ms
+from postroom.pipeline.lake.files import WrittenFile, local_path, now_ms
 from postroom.pipeline.lake.tables import Table
 
 LEDGER_APP = "postroom-ledger"
@@ -50,7 +50,7 @@ class Positions(msgspec.Struct, frozen=True):
         return self.ledger >= other.ledger and self.records >= other.records
 
 
-class File(msgspec.Struct, frozen=True):
+class LakeFile(msgspec.Struct, frozen=True):
     path: str
     uri: str
     size: int
@@ -105,17 +105,17 @@ class Lake:
         found = self.open(table)
         return 0 if found is None else found.transaction_version(KEPT_APP) or 0
 
-    def files(self, table: Table) -> list[File]:
+    def files(self, table: Table) -> list[LakeFile]:
         found = self.open(table)
         return [] if found is None else files_of(found, self.uri(table), table)
 
     def commit(
         self,
         table: Table,
-        added: Sequence[Written],
+        added: Sequence[WrittenFile],
         positions: Positions | None,
         *,
-        removed: Sequence[File] = (),
+        removed: Sequence[LakeFile] = (),
         about: dict[str, Any] | None = None,
         kept_from: int | None = None,
     ) -> None:
@@ -202,7 +202,7 @@ def positions_of(found: DeltaTable | None) -> Positions:
     return Positions(found.transaction_version(LEDGER_APP) or 0, found.transaction_version(RECORDS_APP) or 0)
 
 
-def files_of(found: DeltaTable, uri: str, table: Table) -> list[File]:
+def files_of(found: DeltaTable, uri: str, table: Table) -> list[LakeFile]:
     rows = pa.table(found.get_add_actions(flatten=True)).to_pylist()
     cut = f"partition.{table.cut}" if table.cut else None
     files = []
@@ -212,7 +212,7 @@ def files_of(found: DeltaTable, uri: str, table: Table) -> list[File]:
         high = {name: row.get(f"max.{name}") for name in table.tracked}
         text = value.isoformat() if isinstance(value, date) else value
         path = row["path"]
-        files.append(File(path, f"{uri}/{path}", row["size_bytes"], row["num_records"], text, low, high))
+        files.append(LakeFile(path, f"{uri}/{path}", row["size_bytes"], row["num_records"], text, low, high))
     return files
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from postroom.pipeline.failures import PartMissing
+from postroom.pipeline.errors import PartMissing
 
 if TYPE_CHECKING:
     from postroom.pipeline.lake.lake import Lake

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from postroom.pipeline.lake.files import filesystem
-from postroom.pipeline.lake.lake import File
+from postroom.pipeline.lake.lake import LakeFile
 from postroom.pipeline.lake.tables import Table
 from postroom.pipeline.lake.upsert import read_batches
 
@@ -44,7 +44,7 @@ def _value(kind: pa.DataType, text: str | None) -> Any:
     return date.fromisoformat(text) if text is not None and pa.types.is_date(kind) else text
 
 
-def dataset(table: Table, files: Sequence[File]) -> pads.Dataset:
+def dataset(table: Table, files: Sequence[LakeFile]) -> pads.Dataset:
     """A table as something that can be asked without reading all of it."""
     fs, _ = filesystem(files[0].uri)
     parts = None

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from postroom.pipeline.lake.compute import pc
-from postroom.pipeline.lake.files import FileWriter, Written, filesystem, told
+from postroom.pipeline.lake.files import FileWriter, WrittenFile, filesystem, told
 
 
-class Output(msgspec.Struct, frozen=True, kw_only=True):
+class UpsertOutput(msgspec.Struct, frozen=True, kw_only=True):
     """A table that a frame fills: with its rows, or with those in one of its list columns."""
 
     table: str
@@ -32,7 +32,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
 class _Part:
     """One part of one table while it is written."""
 
-    def __init__(self, output: Output, cut: str | None) -> None:
+    def __init__(self, output: UpsertOutput, cut: str | None) -> None:
         self._output = output
         self._cut = cut
         self._writer: FileWriter | None = None
@@ -44,7 +44,7 @@ class _Part:
                 self._writer = FileWriter(self._output.uri, self._output.schema, where, self._output.tracked)
             self._writer.write(rows)
 
-    def close(self, replaced: pa.Array) -> list[Written]:
+    def close(self, replaced: pa.Array) -> list[WrittenFile]:
         for uri in self._output.old.get(self._cut, ()):
             for rows in read_declared(uri, self._output.schema):
                 gone = pc.is_in(rows[self._output.by], value_set=replaced)
@@ -72,7 +72,9 @@ def read_declared(uri: str, schema: pa.Schema) -> Iterator[pa.Table]:
         yield rows
 
 
-def write_sorted(outputs: Sequence[Output], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def write_sorted(
+    outputs: Sequence[UpsertOutput], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """The work of one task. The first output is the frame itself, and says which rows are replaced."""
     main = outputs[0]
     current: str | None = None
@@ -97,7 +99,7 @@ def write_sorted(outputs: Sequence[Output], batches: Iterator[pa.RecordBatch]) -
         yield from finish()
 
 
-def _unfolded(rows: pa.Table, output: Output) -> pa.Table:
+def _unfolded(rows: pa.Table, output: UpsertOutput) -> pa.Table:
     """The entries of a list column as rows, each with the key of the row it stood in."""
     lists = rows[output.column].combine_chunks()
     owners = pc.list_parent_indices(lists)

@@ -13,8 +13,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from postroom.pipeline.failures import LakeMissing, QueryRefused, TableMissing
-from postroom.pipeline.lake.lake import File, Lake
+from postroom.pipeline.errors import LakeMissing, QueryRefused, TableMissing
+from postroom.pipeline.lake.lake import Lake, LakeFile
 from postroom.pipeline.lake.remote import dataset
 from postroom.pipeline.lake.tables import ALL, BY_SHORT, MESSAGES, RECORDS, Table
 
@@ -33,20 +33,20 @@ Days = tuple[date, date]
 """The first and the last day of a question, both included."""
 
 
-class Engine:
+class QueryEngine:
     def __init__(self, lake: Lake, *, threads: int = 2, memory_mb: int = MEMORY_MB) -> None:
         self._lake = lake
         self._there = {table.short for table in ALL if lake.exists(table)}
         if not self._there:
             raise LakeMissing(lake=lake.location)
-        self._files: dict[str, list[File]] = {}
+        self._files: dict[str, list[LakeFile]] = {}
         self._mounted: dict[str, Days | None] = {}
         self._db = duckdb.connect(":memory:")
         self._db.execute(f"SET threads = {int(threads)}; SET memory_limit = '{int(memory_mb)}MB'")
         self._db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         self._shut_in()
 
-    def files(self, table: Table) -> list[File]:
+    def files(self, table: Table) -> list[LakeFile]:
         """The files that a table had when it was first asked for."""
         if table.short not in self._files:
             self._files[table.short] = self._lake.files(table)
@@ -77,7 +77,7 @@ class Engine:
         else:
             self._view(table, files)
 
-    def _view(self, table: Table, files: list[File]) -> None:
+    def _view(self, table: Table, files: list[LakeFile]) -> None:
         cut = ""
         if table.cut:
             cut = f", hive_partitioning = true, hive_types = {{'{table.cut}': {_KINDS[table.cut]}}}"
@@ -132,15 +132,15 @@ class Engine:
 
 
 @contextlib.contextmanager
-def engine(lake: Lake) -> Iterator[Engine]:
-    opened = Engine(lake)
+def engine(lake: Lake) -> Iterator[QueryEngine]:
+    opened = QueryEngine(lake)
     try:
         yield opened
     finally:
         opened.close()
 
 
-def _within(file: File, days: Days) -> bool:
+def _within(file: LakeFile, days: Days) -> bool:
     """Whether a file may hold rows of these days. A month is as long as the part of a day that names it."""
     if file.cut is None:
         return True

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from postroom.clock import SECOND
-from postroom.pipeline.serving.engine import Engine
+from postroom.pipeline.serving.engine import QueryEngine
 from postroom.pipeline.serving.insights import plain
 from postroom.pipeline.serving.traces import moment
 from postroom.pipeline.sources.sqlite import SqliteSource
@@ -25,7 +25,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 50
 
 
-def search(engine: Engine | None, source: SqliteSource | None, wanted: Search) -> list[dict[str, Any]]:
+def search(engine: QueryEngine | None, source: SqliteSource | None, wanted: Search) -> list[dict[str, Any]]:
     """Newest first; a message that is in both places is found once, as the hot store has it."""
     found: dict[str, dict[str, Any]] = {}
     if engine is not None and engine.has("messages"):
@@ -94,7 +94,7 @@ def snippet(body: str, words: tuple[str, ...]) -> str:
     return f"{'…' if start else ''}{cut}{'…' if start + SNIPPET < len(text) else ''}"
 
 
-def life(engine: Engine, message_id: str) -> dict[str, Any] | None:
+def life(engine: QueryEngine, message_id: str) -> dict[str, Any] | None:
     """A message that the hot store no longer has: its row, its life, and what happened to it."""
     if not engine.has("message_life"):
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from postroom.pipeline.lake.tables import MESSAGE_LIFE
-from postroom.pipeline.serving.engine import Engine
+from postroom.pipeline.serving.engine import QueryEngine
 
 
 class Period(msgspec.Struct, frozen=True):
@@ -22,7 +22,9 @@ class Period(msgspec.Struct, frozen=True):
         return self.since, self.until
 
 
-def period(engine: Engine, since: date | None = None, until: date | None = None, days: int = 30) -> Period:
+def period(
+    engine: QueryEngine, since: date | None = None, until: date | None = None, days: int = 30
+) -> Period:
     """What was asked for, else the last days there are."""
     newest = max((file.cut for file in engine.files(MESSAGE_LIFE) if file.cut), default=None)
     kept = date.fromisoformat(newest) if newest is not None else None
@@ -30,7 +32,7 @@ def period(engine: Engine, since: date | None = None, until: date | None = None,
     return Period(since or end - timedelta(days=days - 1), end)
 
 
-def overview(engine: Engine, at: Period) -> dict[str, Any]:
+def overview(engine: QueryEngine, at: Period) -> dict[str, Any]:
     """The numbers at the top of the page."""
     lives = engine.rows(
         """SELECT count(*) AS messages, count(DISTINCT correlation_id) AS conversations,
@@ -68,7 +70,7 @@ def overview(engine: Engine, at: Period) -> dict[str, Any]:
     )
 
 
-def agents(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def agents(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "agent_day",
@@ -83,7 +85,7 @@ def agents(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def agent_days(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def agent_days(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "agent_day",
@@ -92,7 +94,7 @@ def agent_days(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def queues(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def queues(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "queue_hour",
@@ -105,7 +107,7 @@ def queues(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def hours(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def hours(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     """Messages by weekday (1 is Monday) and hour."""
     return _rows(
         engine,
@@ -116,7 +118,7 @@ def hours(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def days(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def days(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "queue_hour",
@@ -127,7 +129,7 @@ def days(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def channels(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def channels(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "channel_day",
@@ -141,7 +143,7 @@ def channels(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def channel_days(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def channel_days(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "channel_day",
@@ -150,7 +152,7 @@ def channel_days(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def costs(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def costs(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "cost_day",
@@ -161,7 +163,7 @@ def costs(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def failures(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def failures(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "failure_causes",
@@ -176,7 +178,7 @@ def failures(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def handoffs(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def handoffs(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "handoff_graph",
@@ -189,7 +191,7 @@ def handoffs(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def sla(engine: Engine, at: Period) -> list[dict[str, Any]]:
+def sla(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,
         "sla",
@@ -201,14 +203,14 @@ def sla(engine: Engine, at: Period) -> list[dict[str, Any]]:
     )
 
 
-def runs(engine: Engine, limit: int = 50) -> list[dict[str, Any]]:
+def runs(engine: QueryEngine, limit: int = 50) -> list[dict[str, Any]]:
     return [
         plain(row)
         for row in engine.rows("SELECT * FROM steps ORDER BY started_at DESC, step LIMIT ?", [limit])
     ]
 
 
-def quarantine(engine: Engine, limit: int = 100) -> list[dict[str, Any]]:
+def quarantine(engine: QueryEngine, limit: int = 100) -> list[dict[str, Any]]:
     if not engine.has("quarantine"):
         return []
     return [
@@ -217,7 +219,7 @@ def quarantine(engine: Engine, limit: int = 100) -> list[dict[str, Any]]:
     ]
 
 
-def _rows(engine: Engine, table: str, sql: str, at: Period) -> list[dict[str, Any]]:
+def _rows(engine: QueryEngine, table: str, sql: str, at: Period) -> list[dict[str, Any]]:
     return [plain(row) for row in engine.rows(sql, at.bounds, at.bounds)] if engine.has(table) else []
 
 

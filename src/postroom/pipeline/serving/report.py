@@ -7,7 +7,7 @@ from typing import Any
 
 from postroom.pipeline.serving import charts, insights
 from postroom.pipeline.serving.charts import Series
-from postroom.pipeline.serving.engine import Engine
+from postroom.pipeline.serving.engine import QueryEngine
 from postroom.pipeline.serving.insights import Period
 from postroom.pipeline.serving.traces import slowest
 
@@ -49,7 +49,7 @@ _WEEK = tuple(name[:3] for name in _WEEKDAYS)
 _TONES = 6
 
 
-def report(engine: Engine, at: Period, made: str) -> str:
+def report(engine: QueryEngine, at: Period, made: str) -> str:
     at = _days_there(engine, at)
     total = insights.overview(engine, at)
     length = at.until - at.since + timedelta(days=1)
@@ -78,7 +78,7 @@ def report(engine: Engine, at: Period, made: str) -> str:
     )
 
 
-def _days_there(engine: Engine, at: Period) -> Period:
+def _days_there(engine: QueryEngine, at: Period) -> Period:
     """The part of the period in which anything happened: nobody is to read emptiness as calm."""
     days = insights.days(engine, at)
     if not days:
@@ -91,7 +91,7 @@ def _day(value: Any) -> str:
     return f"{value:%-d %B %Y}"
 
 
-def _in_short(engine: Engine, at: Period, total: dict[str, Any]) -> str:
+def _in_short(engine: QueryEngine, at: Period, total: dict[str, Any]) -> str:
     """What a person would tell who has read the whole page."""
     said = [
         sentence
@@ -102,7 +102,7 @@ def _in_short(engine: Engine, at: Period, total: dict[str, Any]) -> str:
     return f'<ul class="card short">{items}</ul>' if said else ""
 
 
-def _busiest(engine: Engine, at: Period, total: dict[str, Any]) -> str:
+def _busiest(engine: QueryEngine, at: Period, total: dict[str, Any]) -> str:
     days, hours = insights.days(engine, at), insights.hours(engine, at)
     if not days or not hours:
         return ""
@@ -114,7 +114,7 @@ def _busiest(engine: Engine, at: Period, total: dict[str, Any]) -> str:
     )
 
 
-def _dearest(engine: Engine, at: Period, total: dict[str, Any]) -> str:
+def _dearest(engine: QueryEngine, at: Period, total: dict[str, Any]) -> str:
     spent: dict[str, float] = {}
     for row in insights.costs(engine, at):
         spent[row["agent"]] = spent.get(row["agent"], 0) + (row["cost_usd"] or 0)
@@ -129,7 +129,7 @@ def _dearest(engine: Engine, at: Period, total: dict[str, Any]) -> str:
     )
 
 
-def _most_waiting(engine: Engine, at: Period, total: dict[str, Any]) -> str:
+def _most_waiting(engine: QueryEngine, at: Period, total: dict[str, Any]) -> str:
     rows = [row for row in insights.queues(engine, at) if row["wait_typical_us"] and row["messages"] > 3]
     if not rows:
         return ""
@@ -140,7 +140,7 @@ def _most_waiting(engine: Engine, at: Period, total: dict[str, Any]) -> str:
     )
 
 
-def _commonest_failure(engine: Engine, at: Period, total: dict[str, Any]) -> str:
+def _commonest_failure(engine: QueryEngine, at: Period, total: dict[str, Any]) -> str:
     rows = insights.failures(engine, at)
     if not rows:
         return "Nothing failed."
@@ -204,7 +204,7 @@ def _names(days: list[str]) -> list[str]:
     return [f"{date.fromisoformat(day):%-d %b}" for day in days]
 
 
-def _messages(engine: Engine, at: Period) -> str:
+def _messages(engine: QueryEngine, at: Period) -> str:
     rows = insights.days(engine, at)
     if not rows:
         return ""
@@ -221,7 +221,7 @@ def _messages(engine: Engine, at: Period) -> str:
     )
 
 
-def _answers(engine: Engine, at: Period) -> str:
+def _answers(engine: QueryEngine, at: Period) -> str:
     rows = insights.channel_days(engine, at)
     if not rows:
         return ""
@@ -245,7 +245,7 @@ def _most(rows: list[dict[str, Any]], column: str, by: str) -> list[str]:
     return sorted(totals, key=lambda name: (-totals[name], name))[:_TONES]
 
 
-def _costs(engine: Engine, at: Period) -> str:
+def _costs(engine: QueryEngine, at: Period) -> str:
     rows = insights.costs(engine, at)
     if not rows:
         return ""
@@ -268,7 +268,7 @@ def _costs(engine: Engine, at: Period) -> str:
     )
 
 
-def _rhythm(engine: Engine, at: Period) -> str:
+def _rhythm(engine: QueryEngine, at: Period) -> str:
     rows = insights.hours(engine, at)
     if not rows:
         return ""
@@ -282,7 +282,7 @@ def _rhythm(engine: Engine, at: Period) -> str:
     )
 
 
-def _handoffs(engine: Engine, at: Period) -> str:
+def _handoffs(engine: QueryEngine, at: Period) -> str:
     rows = insights.handoffs(engine, at)
     if not rows:
         return ""
@@ -294,7 +294,7 @@ def _handoffs(engine: Engine, at: Period) -> str:
     )
 
 
-def _failures(engine: Engine, at: Period) -> str:
+def _failures(engine: QueryEngine, at: Period) -> str:
     rows = insights.failures(engine, at)
     if not rows:
         return _card("What went wrong", "Nothing: no message failed, not even once.", "")
@@ -322,7 +322,7 @@ def _table(titles: list[str], rows: list[list[str]], text: tuple[int, ...] = ())
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
 
 
-def _agents(engine: Engine, at: Period) -> str:
+def _agents(engine: QueryEngine, at: Period) -> str:
     rows = insights.agents(engine, at)
     if not rows:
         return ""
@@ -344,7 +344,7 @@ def _agents(engine: Engine, at: Period) -> str:
     return _card("Agents", "Wait and turn are typical lengths.", _table(titles, lines), "wide")
 
 
-def _promises(engine: Engine, at: Period) -> str:
+def _promises(engine: QueryEngine, at: Period) -> str:
     rows = insights.sla(engine, at)[:12]
     if not rows:
         return ""
@@ -368,7 +368,7 @@ def _promises(engine: Engine, at: Period) -> str:
     return _card("Done in time", about, _table(titles, lines), "wide")
 
 
-def _slowest(engine: Engine, at: Period) -> str:
+def _slowest(engine: QueryEngine, at: Period) -> str:
     rows = slowest(engine, at, 8)
     if not rows:
         return ""

@@ -6,10 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from postroom.kernel.states import TERMINAL, State
-from postroom.pipeline.failures import TraceNotFound
-from postroom.pipeline.serving.engine import Engine
+from postroom.pipeline.errors import TraceNotFound
+from postroom.pipeline.serving.engine import QueryEngine
 from postroom.pipeline.serving.insights import Period, plain
-from postroom.pipeline.serving.lives import CENTS, EPOCH, Life, Talk, Turn, talk
+from postroom.pipeline.serving.live_traces import CENTS, EPOCH, Life, LiveConversation, LiveTurn, talk
 from postroom.pipeline.sources.sqlite import SqliteSource
 
 DEEPEST = 100
@@ -17,7 +17,7 @@ _SPANS = "SELECT * EXCLUDE (day) FROM spans WHERE trace_id = ? ORDER BY started_
 _TRACE = "SELECT * FROM traces WHERE trace_id = ?"
 
 
-def traces(engine: Engine, at: Period, limit: int = 50) -> list[dict[str, Any]]:
+def traces(engine: QueryEngine, at: Period, limit: int = 50) -> list[dict[str, Any]]:
     """The newest conversations."""
     if not engine.has("traces"):
         return []
@@ -25,14 +25,14 @@ def traces(engine: Engine, at: Period, limit: int = 50) -> list[dict[str, Any]]:
     return [plain(row) for row in engine.rows(sql, [*at.bounds, limit])]
 
 
-def slowest(engine: Engine, at: Period, limit: int = 10) -> list[dict[str, Any]]:
+def slowest(engine: QueryEngine, at: Period, limit: int = 10) -> list[dict[str, Any]]:
     if not engine.has("traces"):
         return []
     sql = "SELECT * FROM traces WHERE day BETWEEN ? AND ? ORDER BY duration_us DESC LIMIT ?"
     return [plain(row) for row in engine.rows(sql, [*at.bounds, limit])]
 
 
-def trace(engine: Engine | None, source: SqliteSource | None, wanted: str) -> dict[str, Any]:
+def trace(engine: QueryEngine | None, source: SqliteSource | None, wanted: str) -> dict[str, Any]:
     """By a conversation's id or that of any of its messages.
 
     What the lake does not know yet is marked `fresh`; the answer is the one the lake gives after its next run.
@@ -47,7 +47,7 @@ def trace(engine: Engine | None, source: SqliteSource | None, wanted: str) -> di
     return {"trace_id": name, **kept}
 
 
-def _kept(engine: Engine | None, name: str) -> dict[str, Any] | None:
+def _kept(engine: QueryEngine | None, name: str) -> dict[str, Any] | None:
     if engine is None or not engine.has("spans"):
         return None
     spans = [plain(row) for row in engine.rows(_SPANS, [name])]
@@ -55,7 +55,7 @@ def _kept(engine: Engine | None, name: str) -> dict[str, Any] | None:
     return {"summary": plain(found[0]) if found else {}, "spans": spans} if spans else None
 
 
-def _conversation(engine: Engine | None, source: SqliteSource | None, wanted: str) -> str:
+def _conversation(engine: QueryEngine | None, source: SqliteSource | None, wanted: str) -> str:
     if source is not None:
         talk = source.conversation_of(wanted)
         if talk is not None:
@@ -69,9 +69,9 @@ def _conversation(engine: Engine | None, source: SqliteSource | None, wanted: st
     return wanted
 
 
-def _told(found: Talk, name: str, before: dict[str, Any]) -> dict[str, Any]:
+def _told(found: LiveConversation, name: str, before: dict[str, Any]) -> dict[str, Any]:
     lives = found.lives
-    turns: dict[str, list[Turn]] = {}
+    turns: dict[str, list[LiveTurn]] = {}
     for turn in found.turns:
         turns.setdefault(turn.message_id, []).append(turn)
     children = Counter(_parent(life) for life in lives)
@@ -107,7 +107,9 @@ def _told(found: Talk, name: str, before: dict[str, Any]) -> dict[str, Any]:
     return {"summary": _summary(found, name, path, fan_out, before), "spans": spans}
 
 
-def _summary(found: Talk, name: str, path: list[str], fan_out: int, before: dict[str, Any]) -> dict[str, Any]:
+def _summary(
+    found: LiveConversation, name: str, path: list[str], fan_out: int, before: dict[str, Any]
+) -> dict[str, Any]:
     lives = found.lives
     root = min(lives, key=lambda life: (life.published or 0, life.first_seq, life.message_id))
     by_id = {life.message_id: life for life in lives}

@@ -11,11 +11,11 @@ from postroom.clock import SystemClock
 from postroom.errors import InvalidField
 from postroom.ids import RandomIds
 from postroom.kernel import commands as c
-from postroom.kernel.desk import Kit
 from postroom.kernel.engine import Engine
-from postroom.kernel.housekeeping.roster import Retention
+from postroom.kernel.housekeeping.housekeepers import Retention
 from postroom.kernel.limits import Limits
 from postroom.kernel.model import NewMessage
+from postroom.kernel.transitions.context import KernelEnvironment
 from postroom.pipeline.sources.sqlite import open_source
 from postroom.stores.sqlite import SqliteStore
 
@@ -28,13 +28,13 @@ _FIELDS = frozenset(
 )  # fmt: skip
 
 
-class Letter(msgspec.Struct, frozen=True):
+class PublishRow(msgspec.Struct, frozen=True):
     key: str
     body: Any
     fields: dict[str, Any]
 
 
-def letters(batch: pa.RecordBatch, *, key: str | None, body: str | None) -> list[Letter]:
+def letters(batch: pa.RecordBatch, *, key: str | None, body: str | None) -> list[PublishRow]:
     """A row's body is the column named so, else all columns that are no fields of a message.
 
     Without a key column the key is made from the content, so equal rows are one message.
@@ -53,7 +53,7 @@ def letters(batch: pa.RecordBatch, *, key: str | None, body: str | None) -> list
         own = row[key] if key is not None else None
         if own is None:
             own = hashlib.sha256(msgspec.json.encode([plain, fields], order="deterministic")).hexdigest()
-        found.append(Letter(str(own), plain, fields))
+        found.append(PublishRow(str(own), plain, fields))
     return found
 
 
@@ -64,13 +64,13 @@ def _opened(text: str) -> Any:
         return text
 
 
-def publish(path: str, queue: str, wanted: list[Letter]) -> int:
+def publish(path: str, queue: str, wanted: list[PublishRow]) -> int:
     """All of them, a thousand in a transaction; how many were new."""
     import random
 
     store = SqliteStore(Path(open_source(path).path))
-    kit = Kit(SystemClock(), RandomIds(), Limits(), Retention(), random.Random())
-    engine, new = Engine(kit), 0
+    env = KernelEnvironment(SystemClock(), RandomIds(), Limits(), Retention(), random.Random())
+    engine, new = Engine(env), 0
     try:
         for first in range(0, len(wanted), AT_ONCE):
             messages = [

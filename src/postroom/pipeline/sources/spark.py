@@ -32,9 +32,9 @@ from pyspark.sql.types import StructType
 
 from postroom.errors import InvalidField
 from postroom.pipeline.bronze.ingest import CLEAN
-from postroom.pipeline.failures import LedgerGap
+from postroom.pipeline.errors import LedgerGap
 from postroom.pipeline.lake.tables import LEDGER, MESSAGES, RECORDS, Table
-from postroom.pipeline.sources.publish import Letter, letters, publish
+from postroom.pipeline.sources.publish import PublishRow, letters, publish
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Spark keeps the position; it lags by a batch and must not decide what is pruned."""
 
 
-class Gathered(WriterCommitMessage):
+class GatheredRows(WriterCommitMessage):
     """What one task wants published; only tasks that ended well hand theirs over."""
 
     def __init__(self, letters: bytes) -> None:
@@ -215,18 +215,18 @@ class Publisher(DataSourceArrowWriter):
             if not options.get(name):
                 raise InvalidField(name, "is needed to publish")
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Gathered:
-        found: list[Letter] = []
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> GatheredRows:
+        found: list[PublishRow] = []
         for batch in iterator:
             found += letters(batch, key=self._options.get("key"), body=self._options.get("body"))
-        return Gathered(msgspec.msgpack.encode(found))
+        return GatheredRows(msgspec.msgpack.encode(found))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks are done: publish in one place. A repeated commit finds the keys and adds nothing."""
-        every: list[Letter] = []
+        every: list[PublishRow] = []
         for message in messages:
-            if isinstance(message, Gathered):
-                every += msgspec.msgpack.decode(message.letters, type=list[Letter])
+            if isinstance(message, GatheredRows):
+                every += msgspec.msgpack.decode(message.letters, type=list[PublishRow])
         publish(self._options["path"], self._options["queue"], every)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from postroom.errors import StoreCorrupt, StoreError
 from postroom.kernel.ledger import GENESIS
-from postroom.pipeline.failures import SourceUnknown
+from postroom.pipeline.errors import SourceUnknown
 from postroom.stores.sqlite.migrate import APPLICATION_ID
 
 BATCH_ROWS = 65_536

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from postroom.kernel import ledger
-from postroom.kernel.accounts import Account, Key, fold_accounts
-from postroom.kernel.ledger import Draft, Event, Folded, Head
+from postroom.kernel.budgets.model import Budget, Key, fold_accounts
+from postroom.kernel.ledger import Event, EventDraft, Folded, Head
 from postroom.stores.memory.journal import Journal
 
 
@@ -18,9 +18,9 @@ class Chain:
         self.anchor = Head()
         # How messages and accounts stood there.
         self.messages: dict[str, Folded] = {}
-        self.accounts: dict[Key, Account] = {}
+        self.accounts: dict[Key, Budget] = {}
 
-    def seal(self, drafts: Iterable[Draft]) -> None:
+    def seal(self, drafts: Iterable[EventDraft]) -> None:
         """Number and chain what a transaction appended. The last step of a commit: nothing undoes it."""
         rows, self.head = ledger.seal(drafts, self.head)
         self._rows += rows
@@ -66,7 +66,7 @@ class Chain:
         dropped: list[tuple[Any, ...]],
         anchor: Head,
         messages: dict[str, Folded],
-        accounts: dict[Key, Account],
+        accounts: dict[Key, Budget],
     ) -> None:
         self._rows[:0] = dropped
         self.anchor, self.messages, self.accounts = anchor, messages, accounts

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from postroom.kernel import jsontext
+from postroom.kernel.ports import MessageFilter
 from postroom.kernel.rows import Content, Row
-from postroom.kernel.store import MessageFilter
-from postroom.stores.memory.places import Places
+from postroom.stores.memory.queues import MemoryQueues
 
 Fits = Callable[[Row, Content], bool]
 
@@ -14,7 +14,7 @@ ROW_FIELDS = ("message_type", "correlation_id", "causation_id", "parent_id")
 CONTENT_FIELDS = ("agent", "channel", "sender_id")
 
 
-def fits(wanted: MessageFilter, places: Places) -> Fits | None:
+def fits(wanted: MessageFilter, places: MemoryQueues) -> Fits | None:
     """A test for one message; None when the filter names a place that does not exist, so nothing can fit."""
     tests: list[Fits] = [lambda row, _: row.tenant == wanted.tenant]
     for place in (_place(wanted, places), _subscription(wanted, places)):
@@ -48,7 +48,7 @@ def _asked(wanted: MessageFilter, fields: tuple[str, ...]) -> list[tuple[str, An
     return [(name, value) for name in fields if (value := getattr(wanted, name)) is not None]
 
 
-def _place(wanted: MessageFilter, places: Places) -> Fits | None:
+def _place(wanted: MessageFilter, places: MemoryQueues) -> Fits | None:
     scope = None
     if wanted.scope is not None:
         scope = places.scope(wanted.tenant, wanted.scope)
@@ -64,7 +64,7 @@ def _place(wanted: MessageFilter, places: Places) -> Fits | None:
     return lambda _row, _content: True
 
 
-def _subscription(wanted: MessageFilter, places: Places) -> Fits | None:
+def _subscription(wanted: MessageFilter, places: MemoryQueues) -> Fits | None:
     if wanted.subscription is None:
         # A dead delivery is a letter of its own; it shows among the dead letters.
         return lambda row, _: (

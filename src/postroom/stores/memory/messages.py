@@ -30,7 +30,7 @@ def key_home(row: Row) -> int:
     return row.queue_id if row.origin_queue_id is None else row.origin_queue_id
 
 
-class Messages:
+class MemoryMessages:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._last_seq = 0

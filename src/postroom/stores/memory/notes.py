@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from postroom.kernel import jsontext
 from postroom.kernel.model import Position, Record
-from postroom.kernel.store import HousekeeperRun, RecordHead
+from postroom.kernel.ports import HousekeeperRun, RecordHead
 from postroom.stores.memory.journal import Journal
 
 

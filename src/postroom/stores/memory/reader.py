@@ -3,19 +3,19 @@
 import sys
 from copy import copy
 
-from postroom.kernel.accounts import Account
+from postroom.kernel.budgets.model import Budget
 from postroom.kernel.ledger import Event, Folded, Head
 from postroom.kernel.model import Counts, Document, Position, Queue, Record, Schema, Scope, Subscription
+from postroom.kernel.ports import HousekeeperRun, MessageFilter
 from postroom.kernel.rows import Stored
 from postroom.kernel.states import State
-from postroom.kernel.store import HousekeeperRun, MessageFilter
-from postroom.stores.memory.accounts import MemoryAccountReader
-from postroom.stores.memory.filing import MemoryFilingReader
+from postroom.stores.memory.audit import MemoryServiceReads
+from postroom.stores.memory.budgets import MemoryBudgetReads
 from postroom.stores.memory.filters import fits
 from postroom.stores.memory.tables import Tables
 
 
-class MemoryReader(MemoryAccountReader, MemoryFilingReader):
+class MemoryReader(MemoryBudgetReads, MemoryServiceReads):
     def __init__(self, tables: Tables) -> None:
         self._places = tables.places
         self._messages = tables.messages
@@ -120,7 +120,7 @@ class MemoryReader(MemoryAccountReader, MemoryFilingReader):
     def events(self, after: int, limit: int) -> list[Event]:
         return self._chain.events(after, limit)
 
-    def standing(self) -> tuple[dict[str, Folded], dict[tuple[str, str], Account]]:
+    def standing(self) -> tuple[dict[str, Folded], dict[tuple[str, str], Budget]]:
         return dict(self._chain.messages), dict(self._chain.accounts)
 
     def head(self) -> Head:

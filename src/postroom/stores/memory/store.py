@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from postroom.errors import StoreClosed
-from postroom.kernel.store import Reader, Transaction
+from postroom.kernel.ports import Reader, Transaction
 from postroom.stores.memory.reader import MemoryReader
 from postroom.stores.memory.tables import Tables
 from postroom.stores.memory.transaction import MemoryTransaction

@@ -5,17 +5,17 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from postroom.kernel.ledger import Draft
+from postroom.kernel.ledger import EventDraft
 from postroom.kernel.model import Counts, Document, Position, Queue, Schema, Scope, Subscription
+from postroom.kernel.ports import HousekeeperRun, RecordHead
 from postroom.kernel.rows import Content, Row, Stored
 from postroom.kernel.states import OPEN, TERMINAL, WAITING
-from postroom.kernel.store import HousekeeperRun, RecordHead
-from postroom.stores.memory.accounts import MemoryBooks
-from postroom.stores.memory.filing import MemoryFiling
+from postroom.stores.memory.audit import MemoryServiceWrites
+from postroom.stores.memory.budgets import MemoryBudgetWrites
 from postroom.stores.memory.tables import Tables
 
 
-class MemoryTransaction(MemoryBooks, MemoryFiling):
+class MemoryTransaction(MemoryBudgetWrites, MemoryServiceWrites):
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._places = tables.places
@@ -26,7 +26,7 @@ class MemoryTransaction(MemoryBooks, MemoryFiling):
         self._filing = tables.filing
         self._documents = tables.documents
         self._journal = tables.journal
-        self._drafts: list[Draft] = []
+        self._drafts: list[EventDraft] = []
 
     def commit(self) -> None:
         # Sealing can fail (a text that cannot be encoded); until it is done, everything can be taken back.
@@ -229,7 +229,7 @@ class MemoryTransaction(MemoryBooks, MemoryFiling):
 
     # ledger
 
-    def append(self, event: Draft) -> None:
+    def append(self, event: EventDraft) -> None:
         self._drafts.append(event)
 
     def head_seq(self) -> int:

@@ -7,13 +7,13 @@ import apsw
 import msgspec
 
 from postroom.kernel import jsontext
-from postroom.kernel.accounts import Account, fold_accounts
+from postroom.kernel.budgets.model import Budget, fold_accounts
 from postroom.kernel.ledger import Folded, unroll
 from postroom.kernel.model import DEAD_LETTER, Document
+from postroom.kernel.ports import RecordHead
 from postroom.kernel.states import State
-from postroom.kernel.store import RecordHead
 from postroom.stores.sqlite.documents import count_memo, to_document
-from postroom.stores.sqlite.places import GONE
+from postroom.stores.sqlite.queues import GONE
 from postroom.stores.sqlite.statements import SQL, one
 
 if TYPE_CHECKING:
@@ -248,6 +248,6 @@ def read_standing(db: apsw.Connection) -> dict[str, Folded]:
     return {id_: Folded(place, State(state), attempts) for id_, place, state, attempts in rows}
 
 
-def read_standing_accounts(db: apsw.Connection) -> dict[tuple[str, str], Account]:
+def read_standing_accounts(db: apsw.Connection) -> dict[tuple[str, str], Budget]:
     rows = db.execute("SELECT tenant, name, data FROM standing_accounts")
-    return {(tenant, name): msgspec.json.decode(data, type=Account) for tenant, name, data in rows}
+    return {(tenant, name): msgspec.json.decode(data, type=Budget) for tenant, name, data in rows}

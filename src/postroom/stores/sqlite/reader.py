@@ -4,17 +4,17 @@ from typing import Any
 
 import apsw
 
-from postroom.kernel.accounts import Account
+from postroom.kernel.budgets.model import Budget
 from postroom.kernel.ledger import GENESIS, Event, Folded, Head, unroll
 from postroom.kernel.model import Counts, Document, Position, Queue, Record, Schema, Scope, Subscription
+from postroom.kernel.ports import HousekeeperRun, MessageFilter
 from postroom.kernel.rows import Stored
 from postroom.kernel.states import State
-from postroom.kernel.store import HousekeeperRun, MessageFilter
-from postroom.stores.sqlite import documents, pages, records
-from postroom.stores.sqlite.accounts import SqliteAccountReader
-from postroom.stores.sqlite.filing import SqliteFilingReader
-from postroom.stores.sqlite.places import GONE, read_queues, read_scopes
+from postroom.stores.sqlite import documents, listing, records
+from postroom.stores.sqlite.audit import SqliteServiceReads
+from postroom.stores.sqlite.budgets import SqliteBudgetReads
 from postroom.stores.sqlite.pruning import read_standing, read_standing_accounts
+from postroom.stores.sqlite.queues import GONE, read_queues, read_scopes
 from postroom.stores.sqlite.statements import SQL, one
 from postroom.stores.sqlite.transaction import stored
 
@@ -27,7 +27,7 @@ JOIN queues q ON q.id = m.queue_id JOIN scopes s ON s.id = q.scope_id
 """
 
 
-class SqliteReader(SqliteAccountReader, SqliteFilingReader):
+class SqliteReader(SqliteBudgetReads, SqliteServiceReads):
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
 
@@ -43,16 +43,16 @@ class SqliteReader(SqliteAccountReader, SqliteFilingReader):
         return message
 
     def page(self, wanted: MessageFilter, after: int | None, limit: int) -> list[Stored]:
-        places = pages.Places(
+        places = listing.ListedPlaces(
             scopes={(scope.tenant, scope.slug): scope.id for scope in read_scopes(self._db)},
             queues={(queue.tenant, queue.path): queue.id for queue in read_queues(self._db)},
         )
-        clauses = pages.clauses(wanted, places)
+        clauses = listing.clauses(wanted, places)
         if clauses is None:
             return []
         found = []
-        for archived in pages.parts(wanted):
-            sql, bindings = pages.statement(wanted, clauses, after, limit, archived=archived)
+        for archived in listing.parts(wanted):
+            sql, bindings = listing.statement(wanted, clauses, after, limit, archived=archived)
             for row in self._db.execute(sql, bindings):
                 message = stored(row)
                 message.archived = archived
@@ -144,7 +144,7 @@ class SqliteReader(SqliteAccountReader, SqliteFilingReader):
         previous = found[0] if found else anchor.hash if anchor.seq == before else GENESIS
         return list(unroll(rows, previous))
 
-    def standing(self) -> tuple[dict[str, Folded], dict[tuple[str, str], Account]]:
+    def standing(self) -> tuple[dict[str, Folded], dict[tuple[str, str], Budget]]:
         return read_standing(self._db), read_standing_accounts(self._db)
 
     def head(self) -> Head:

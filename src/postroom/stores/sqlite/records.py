@@ -4,7 +4,7 @@ import apsw
 
 from postroom.kernel import jsontext
 from postroom.kernel.model import Position, Record, Schema, Scope, Subscription
-from postroom.kernel.store import HousekeeperRun
+from postroom.kernel.ports import HousekeeperRun
 
 
 def read_subscriptions(db: apsw.Connection, queue_id: int, path: str) -> list[Subscription]:

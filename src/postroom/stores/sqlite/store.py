@@ -17,8 +17,8 @@ import apsw
 
 from postroom.errors import LedgerBroken, StoreClosed, StoreCorrupt, StoreError, StoreFailed, StoreReadOnly
 from postroom.kernel.ledger import Head, verify
-from postroom.kernel.store import Transaction
-from postroom.stores.sqlite.faults import named, translated
+from postroom.kernel.ports import Transaction
+from postroom.stores.sqlite.errors import named, translated
 from postroom.stores.sqlite.migrate import copy_to, migrate
 from postroom.stores.sqlite.owner import OwnerLock
 from postroom.stores.sqlite.reader import SqliteReader

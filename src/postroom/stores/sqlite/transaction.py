@@ -12,7 +12,7 @@ import msgspec
 
 from postroom.kernel import jsontext
 from postroom.kernel.checks import is_text
-from postroom.kernel.ledger import Chaining, Draft, Head
+from postroom.kernel.ledger import Chaining, EventDraft, Head
 from postroom.kernel.model import (
     DEAD_LETTER,
     Counts,
@@ -24,13 +24,13 @@ from postroom.kernel.model import (
     Scope,
     Subscription,
 )
+from postroom.kernel.ports import HousekeeperRun
 from postroom.kernel.rows import CONTENT_FIELDS, ROW_FIELDS, Content, Row, Stored
-from postroom.kernel.store import HousekeeperRun
 from postroom.stores.sqlite import documents, records
-from postroom.stores.sqlite.accounts import SqliteBooks
-from postroom.stores.sqlite.filing import Drawer, SqliteFiling
-from postroom.stores.sqlite.places import GONE, Places, read_queues
+from postroom.stores.sqlite.audit import RuleCache, SqliteServiceWrites
+from postroom.stores.sqlite.budgets import SqliteBudgetWrites
 from postroom.stores.sqlite.pruning import SqlitePruning
+from postroom.stores.sqlite.queues import GONE, QueueCache, read_queues
 from postroom.stores.sqlite.statements import MUTABLE, SQL, one
 
 _WIDTH = len(ROW_FIELDS)
@@ -46,8 +46,8 @@ class Cache:
         seq, hash_, time, message_seq = one(db.execute(SQL["chain"], ("head",)))
         self.head = Head(seq, hash_, time)
         self.message_seq: int = message_seq
-        self.places: Places | None = None
-        self.drawer = Drawer()
+        self.places: QueueCache | None = None
+        self.drawer = RuleCache()
         self.counts: dict[tuple[int, int, str], int] = {
             (queue_id, subscription_id, state): n
             for queue_id, subscription_id, state, n in db.execute("SELECT * FROM counts")
@@ -58,12 +58,12 @@ def stored(row: tuple[Any, ...]) -> Stored:
     return Stored(Row(*row[:_WIDTH]), Content(*row[_WIDTH:]))
 
 
-class SqliteTransaction(SqliteBooks, SqliteFiling, SqlitePruning):
+class SqliteTransaction(SqliteBudgetWrites, SqliteServiceWrites, SqlitePruning):
     def __init__(self, db: apsw.Connection, cache: Cache) -> None:
         self._db = db
         self._cache = cache
         self._drawer = cache.drawer
-        self._events: list[Draft] = []
+        self._events: list[EventDraft] = []
         self._deltas: dict[tuple[int, int, str], int] = {}
         self._message_seq = cache.message_seq
         self._lost: BaseException | None = None
@@ -123,9 +123,9 @@ class SqliteTransaction(SqliteBooks, SqliteFiling, SqlitePruning):
 
     # places
 
-    def _places(self) -> Places:
+    def _places(self) -> QueueCache:
         if self._cache.places is None:
-            self._cache.places = Places(self._db)
+            self._cache.places = QueueCache(self._db)
         return self._cache.places
 
     def places_stamp(self) -> object | None:
@@ -420,7 +420,7 @@ class SqliteTransaction(SqliteBooks, SqliteFiling, SqlitePruning):
 
     # ledger
 
-    def append(self, event: Draft) -> None:
+    def append(self, event: EventDraft) -> None:
         self._events.append(event)
 
     def head_seq(self) -> int:

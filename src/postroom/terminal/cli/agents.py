@@ -3,16 +3,16 @@
 from typing import Annotated, Any
 
 from postroom.settings.names import check_id
-from postroom.terminal.cli import questions
+from postroom.terminal.cli import prompts
 from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.connection import OfficeClient
-from postroom.terminal.cli.consent import Yes, confirm
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Taken
+from postroom.terminal.cli.errors import FileTakenByOther
 from postroom.terminal.cli.office import ask, part
 from postroom.terminal.cli.office_settings import check_provider
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, facts, table
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("agent", "Agents: who works here, with what, and where.")
 
@@ -40,7 +40,7 @@ async def _one(office: OfficeClient, agent: str) -> dict[str, Any]:
     aliases=["ls"],
     examples=["postroom agent list", "postroom agent list --json"],
 )
-def list_agents(at: Entrance) -> None:
+def list_agents(at: CommandContext) -> None:
     """List all agents."""
     found = ask(lambda office: office.get("/api/agents"))
     rows = [
@@ -51,7 +51,7 @@ def list_agents(at: Entrance) -> None:
 
 
 @command(app, "show", store=False, examples=["postroom agent show coder"])
-def show(at: Entrance, agent: AgentId) -> None:
+def show(at: CommandContext, agent: AgentId) -> None:
     """Show one agent."""
     found = ask(lambda office: _one(office, agent))
     at.out.show(found, facts(found.items()))
@@ -64,7 +64,7 @@ def show(at: Entrance, agent: AgentId) -> None:
     examples=["postroom agent add coder --name Coder --provider anthropic --model sonnet"],
 )
 def add(
-    at: Entrance,
+    at: CommandContext,
     agent: Annotated[str | None, argument("AGENT", "Its id; without it, you are asked.")] = None,
     name: Annotated[str | None, option("TEXT", "As people call it. Default its id.", "--name")] = None,
     provider: Provider = None,
@@ -78,17 +78,17 @@ def add(
     known = ask(lambda office: office.get("/api/agents"))
     first = next(iter(known.values()), {})
     if agent is None:
-        agent = questions.text("Its id, as people will write it after the @")
-        name = name or questions.text("Its name", agent)
-        provider = provider or questions.text("Provider", first.get("provider") or "anthropic", PROVIDERS)
-        model = model or questions.text("Model", "default")
-        prompt = prompt or questions.text("What it is told (empty: nothing special)", "") or None
+        agent = prompts.text("Its id, as people will write it after the @")
+        name = name or prompts.text("Its name", agent)
+        provider = provider or prompts.text("Provider", first.get("provider") or "anthropic", PROVIDERS)
+        model = model or prompts.text("Model", "default")
+        prompt = prompt or prompts.text("What it is told (empty: nothing special)", "") or None
     check_id("id", agent.lower())
     if provider:
         check_provider(provider)
     if agent.lower() in known:
         fix = f"postroom agent provider {agent}, or postroom settings set agents.{agent.lower()}.NAME VALUE"
-        raise Taken(what="an agent", name=agent, fix=fix)
+        raise FileTakenByOther(what="an agent", name=agent, fix=fix)
     body: dict[str, Any] = {
         "name": name or agent,
         "provider": provider or first.get("provider") or "script",
@@ -103,7 +103,7 @@ def add(
 
 
 @command(app, "remove", store=False, aliases=["rm"], examples=["postroom agent remove coder --yes"])
-def remove(at: Entrance, agent: AgentId, yes: Yes = False) -> None:
+def remove(at: CommandContext, agent: AgentId, yes: Yes = False) -> None:
     """Remove an agent. Its folder goes into a backup."""
     if not yes:
         ask(lambda office: _one(office, agent))
@@ -113,7 +113,7 @@ def remove(at: Entrance, agent: AgentId, yes: Yes = False) -> None:
 
 
 @command(app, "backups", store=False, examples=["postroom agent backups"])
-def backups(at: Entrance) -> None:
+def backups(at: CommandContext) -> None:
     """List agents that were removed, and can come back."""
     found = ask(lambda office: office.get("/api/agent-backups"))
     rows = [
@@ -131,7 +131,7 @@ def backups(at: Entrance) -> None:
     examples=["postroom agent restore coder", "postroom agent restore coder.20261116T091500Z"],
 )
 def restore(
-    at: Entrance,
+    at: CommandContext,
     name: Annotated[str, argument("NAME", "A backup, or the agent's id: then its newest.")],
 ) -> None:
     """Bring back an agent that was removed, with its folder and teams. The backup stays."""
@@ -140,7 +140,7 @@ def restore(
 
 
 @command(app, "reset", store=False, examples=["postroom agent reset coder reviewer"])
-def reset(at: Entrance, agents: Annotated[list[str], argument("AGENT…", "Their ids.")]) -> None:
+def reset(at: CommandContext, agents: Annotated[list[str], argument("AGENT…", "Their ids.")]) -> None:
     """Begin new sessions: what was said before is forgotten."""
 
     async def question(office: OfficeClient) -> None:
@@ -155,7 +155,7 @@ def reset(at: Entrance, agents: Annotated[list[str], argument("AGENT…", "Their
 
 @command(app, "provider", store=False, examples=["postroom agent provider coder openai --model gpt-5.2"])
 def provider(
-    at: Entrance,
+    at: CommandContext,
     agent: AgentId,
     name: Annotated[str | None, argument("PROVIDER", "The new one; without it, show.")] = None,
     model: Model = None,

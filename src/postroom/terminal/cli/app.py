@@ -23,18 +23,17 @@ from postroom.terminal.cli import (
     dead,
     demo,
     doctor,
-    elsewhere,
     erase,
     guards,
-    house,
+    history_commands,
     housekeepers,
     importing,
     keys,
     ledger,
+    live_views,
     messages,
     office_settings,
     pairing,
-    past,
     pipeline,
     plugins,
     publish,
@@ -46,15 +45,16 @@ from postroom.terminal.cli import (
     schemas,
     scopes,
     send,
+    server,
     subscriptions,
     teams,
-    views,
+    tinyagi_commands,
 )
 from postroom.terminal.cli.command import Shared, command
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import INTERRUPTED, UNEXPECTED, report, sentence
+from postroom.terminal.cli.errors import INTERRUPTED, UNEXPECTED, report, sentence
 from postroom.terminal.cli.options import JsonOption, StoreOption, argument
 from postroom.terminal.cli.output import Output
+from postroom.terminal.cli.store_access import CommandContext
 
 OFFICE = "Office"
 START, PLACES, MESSAGES, UPKEEP = "Start here", "Places", "Messages", "Upkeep"
@@ -94,7 +94,7 @@ def root(
 ) -> None:
     context.obj = Shared(store_, json_)
     if context.invoked_subcommand is None:
-        house.welcome(Output(as_json=json_))
+        server.welcome(Output(as_json=json_))
 
 
 def _version() -> dict[str, str]:
@@ -110,11 +110,11 @@ def _version() -> dict[str, str]:
 
 
 demo.register(app, START)
-house.register(app, START)
+server.register(app, START)
 
 
 @command(app, "version", store=False, panel=START, examples=["postroom version", "postroom version --json"])
-def version(at: Entrance) -> None:
+def version(at: CommandContext) -> None:
     """Print the versions of Postroom and of what it stands on."""
     found = _version()
     at.out.show(found, f"postroom {found['postroom']} (Python {found['python']}, SQLite {found['sqlite']})")
@@ -122,7 +122,7 @@ def version(at: Entrance) -> None:
 
 @command(app, "help", store=False, json=False, panel=START, hidden=True, examples=["postroom help send"])
 def help_(
-    at: Entrance, words: Annotated[list[str] | None, argument("COMMAND", "Which; else all.")] = None
+    at: CommandContext, words: Annotated[list[str] | None, argument("COMMAND", "Which; else all.")] = None
 ) -> None:
     """Show what there is, or how one command is used."""
     get_command(app).main(args=[*(words or ()), "--help"], prog_name="postroom", standalone_mode=False)
@@ -144,8 +144,8 @@ for each in (
 app.add_typer(channels.also, hidden=True)
 channels.register(app, OFFICE)
 office_settings.register(app, OFFICE)
-views.register(app, teams.app, OFFICE)
-elsewhere.register(app, START, OFFICE, UPKEEP)
+live_views.register(app, teams.app, OFFICE)
+tinyagi_commands.register(app, START, OFFICE, UPKEEP)
 for each in (scopes.app, queues.app, schemas.app):
     app.add_typer(each, rich_help_panel=PLACES)
 subscriptions.register(app, PLACES)
@@ -157,7 +157,7 @@ app.add_typer(reviews.app, rich_help_panel=MESSAGES)
 app.add_typer(rules.app, rich_help_panel=PLACES)
 app.add_typer(keys.app, rich_help_panel=UPKEEP)
 app.add_typer(audit.app, rich_help_panel=UPKEEP)
-past.register(app, MESSAGES)
+history_commands.register(app, MESSAGES)
 app.add_typer(pipeline.app, rich_help_panel=UPKEEP)
 app.add_typer(ledger.app, rich_help_panel=UPKEEP)
 housekeepers.register(app, UPKEEP)

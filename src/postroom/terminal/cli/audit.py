@@ -6,12 +6,12 @@ import msgspec
 
 from postroom.clock import iso
 from postroom.kernel import checks, jsontext
-from postroom.kernel.filing import AuditFilter
+from postroom.kernel.service_ports import AuditFilter
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
-from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.options import flag, option
 from postroom.terminal.cli.output import Column, ago, table
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.values import When
 
 app = group("audit", "The audit: every gated call over HTTP, allowed or refused.")
@@ -27,7 +27,7 @@ app = group("audit", "The audit: every gated call over HTTP, allowed or refused.
     ],
 )
 def list_audit(
-    at: Entrance,
+    at: CommandContext,
     scope: Annotated[
         str | None, option("NAME", "Only of this scope.", "--scope", autocompletion=complete_scopes)
     ] = None,

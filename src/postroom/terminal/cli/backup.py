@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 from postroom.errors import StoreReadOnly
-from postroom.stores.sqlite.faults import translated
+from postroom.stores.sqlite.errors import translated
 from postroom.stores.sqlite.migrate import copy_to
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import FileTaken, Unclear
+from postroom.terminal.cli.errors import FileTaken, Unclear
 from postroom.terminal.cli.ledger import progress_bar
 from postroom.terminal.cli.options import argument, flag
 from postroom.terminal.cli.readonly import ReadOnlyFile
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.verify import verify
 
 
@@ -34,7 +34,7 @@ def register(app: typer.Typer, panel: str) -> None:
 
 
 def backup(
-    at: Entrance,
+    at: CommandContext,
     file: Annotated[Path, argument("FILE", "Where the copy goes.")],
     check: Annotated[bool, flag("Open the copy and verify its whole ledger.", "--check")] = False,
     force: Annotated[bool, flag("Replace FILE if it exists.", "--force")] = False,

@@ -10,19 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
-from postroom.daemon.home import Home
+from postroom.app.home import Home
 from postroom.errors import Conflict
 from postroom.settings import durable
 from postroom.settings.secrets import is_handle, reveal
-from postroom.terminal.cli import questions
+from postroom.terminal.cli import prompts
 from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.connection import Answered, OfficeClient
-from postroom.terminal.cli.consent import Yes, confirm
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.office import ask, part
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import table
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("channel", "Channels: tokens of messaging platforms. Clients for them are not there yet.")
 also = group("channels", "The same as channel.")
@@ -84,7 +84,7 @@ def _both(name: str, *examples: str) -> Any:
 
 
 @_both("list", "postroom channel list")
-def list_channels(at: Entrance) -> None:
+def list_channels(at: CommandContext) -> None:
     """List the channels, whether they are set up, and whether they run."""
 
     async def question(office: OfficeClient) -> tuple[Any, Any]:
@@ -118,7 +118,7 @@ def list_channels(at: Entrance) -> None:
 
 
 def setup(
-    at: Entrance,
+    at: CommandContext,
     channel: Annotated[
         str | None, argument("CHANNEL", f"{', '.join(PLATFORMS)}; without it, you are asked.")
     ] = None,
@@ -145,19 +145,19 @@ def setup(
     _set_up(at, name, _token(name, token) if PLATFORMS[name].token else None)
 
 
-def _ask_for_all(at: Entrance) -> None:
-    if not questions.somebody():
+def _ask_for_all(at: CommandContext) -> None:
+    if not prompts.somebody():
         raise Unclear("name a channel, like: postroom channel setup telegram --token env:TELEGRAM_BOT_TOKEN")
     settings = ask(lambda office: office.get("/api/settings"))
     own = settings.get("channels") or {}
     done: dict[str, bool] = {}
     for name, platform in PLATFORMS.items():
         on = name in (own.get("enabled") or ())
-        wanted = questions.yes(f"Use {platform.name}?", default=on)
+        wanted = prompts.yes(f"Use {platform.name}?", default=on)
         if wanted:
             at.out.say(f"  {platform.where}")
             has = bool((own.get(name) or {}).get("bot_token"))
-            keep = has and questions.yes("Keep the token that is there?", default=True)
+            keep = has and prompts.yes("Keep the token that is there?", default=True)
             given = None if keep or platform.token is None else _token(name, None)
             _set_up(at, name, given, show=False)
         elif on:
@@ -173,7 +173,7 @@ def _token(name: str, given: str | None) -> str:
     if given == "-":
         given = sys.stdin.readline()
     if given is None:
-        given = questions.secret(f"Token of the {platform.name} bot")
+        given = prompts.secret(f"Token of the {platform.name} bot")
     elif not is_handle(given):
         given = given.strip()
     given = given.strip()
@@ -183,7 +183,7 @@ def _token(name: str, given: str | None) -> str:
     return given
 
 
-def _set_up(at: Entrance, name: str, token: str | None, *, show: bool = True) -> None:
+def _set_up(at: CommandContext, name: str, token: str | None, *, show: bool = True) -> None:
     if token is not None and not is_handle(token):
         token = f"file:{_kept(name, token)}"
     _switch(at, name, on=True, token=token, show=show)
@@ -199,7 +199,7 @@ def _kept(name: str, token: str) -> Path:
     return place
 
 
-def _switch(at: Entrance, name: str, *, on: bool, token: str | None = None, show: bool = True) -> None:
+def _switch(at: CommandContext, name: str, *, on: bool, token: str | None = None, show: bool = True) -> None:
     async def question(office: OfficeClient) -> tuple[str, bool]:
         own = dict((await office.get("/api/settings")).get("channels") or {})
         before = [each for each in own.get("enabled") or [] if each != name]
@@ -246,7 +246,7 @@ def register(root: typer.Typer, panel: str) -> None:
 
 
 @_both("reset", "postroom channel reset telegram --yes")
-def reset(at: Entrance, channel: Channel, yes: Yes = False) -> None:
+def reset(at: CommandContext, channel: Channel, yes: Yes = False) -> None:
     """Forget a channel's token or its login, and switch it off. What is forgotten goes into a backup."""
     name, home = _known(channel), Home.of()
     things = [home.path / SECRETS / f"{name}_bot_token"]
@@ -282,27 +282,27 @@ def _put_away(home: Home, thing: Path) -> Path | None:
     return place
 
 
-def _told(at: Entrance, channel: str, action: str) -> None:
+def _told(at: CommandContext, channel: str, action: str) -> None:
     done = ask(lambda office: office.post(f"/api/services/channel/{part(channel)}/{action}"))
     at.out.show(done, f"{channel}: {done['action']}.")
 
 
 @_both("start", "postroom channel start telegram")
-def start(at: Entrance, channel: Channel) -> None:
+def start(at: CommandContext, channel: Channel) -> None:
     """Start a channel that is set up."""
     _needs_client(channel)
     _told(at, channel, "start")
 
 
 @_both("stop", "postroom channel stop telegram")
-def stop(at: Entrance, channel: Channel) -> None:
+def stop(at: CommandContext, channel: Channel) -> None:
     """Stop a channel, until it is started again."""
     _needs_house()
     _told(at, channel, "stop")
 
 
 @_both("restart", "postroom channel restart telegram")
-def restart(at: Entrance, channel: Channel) -> None:
+def restart(at: CommandContext, channel: Channel) -> None:
     """Stop a channel and start it again."""
     _needs_client(channel)
     _told(at, channel, "restart")
@@ -315,7 +315,7 @@ def _needs_client(channel: str) -> None:
 
 
 def _needs_house() -> None:
-    from postroom.daemon.process import NotRunning
+    from postroom.app.process import NotRunning
     from postroom.terminal.cli.connection import daemon
 
     if daemon(Home.of()) is None:

@@ -6,14 +6,14 @@ import msgspec
 import typer
 
 from postroom.kernel.model import Message
-from postroom.room import SyncRoom
+from postroom.runtime import SyncRoom
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.completion import queues as complete_queues
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import MessageId, argument, flag, option
 from postroom.terminal.cli.output import ago, facts, json_text
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.values import duration
 
 Token = Annotated[str, argument("TOKEN", "The claim's token, as claim showed it.")]
@@ -56,7 +56,7 @@ def register(app: typer.Typer, panel: str) -> None:
 
 
 def claim(
-    at: Entrance,
+    at: CommandContext,
     queues: Annotated[
         list[str],
         argument("QUEUE", "Where to claim from; of several, in this order.", autocompletion=complete_queues),
@@ -109,7 +109,7 @@ def _claimed(message: Message, now: int) -> list[tuple[str, Any]]:
 
 
 def complete(
-    at: Entrance,
+    at: CommandContext,
     message_id: MessageId,
     token: Token,
     result: Annotated[str | None, option("JSON", "What came of it.", "--result")] = None,
@@ -121,7 +121,7 @@ def complete(
 
 
 def fail(
-    at: Entrance,
+    at: CommandContext,
     message_id: MessageId,
     token: Token,
     reason: Annotated[str, argument("REASON", "Why, for whoever looks later.")],
@@ -139,14 +139,14 @@ def fail(
         _answer(at, room, message_id, "failed")
 
 
-def release(at: Entrance, message_id: MessageId, token: Token) -> None:
+def release(at: CommandContext, message_id: MessageId, token: Token) -> None:
     """Give a message back untouched: the attempt does not count."""
     with at.room() as room:
         room.release(held(room, message_id, token))
         _answer(at, room, message_id, "is given back")
 
 
-def extend(at: Entrance, message_id: MessageId, token: Token, lease: LeaseOption = None) -> None:
+def extend(at: CommandContext, message_id: MessageId, token: Token, lease: LeaseOption = None) -> None:
     """Keep a claim for another lease, counted from now."""
     with at.room() as room:
         room.extend(held(room, message_id, token), lease)
@@ -154,7 +154,7 @@ def extend(at: Entrance, message_id: MessageId, token: Token, lease: LeaseOption
 
 
 def snooze(
-    at: Entrance,
+    at: CommandContext,
     message_id: MessageId,
     token: Token,
     pause: Annotated[float, argument("DURATION", "How long: 30, 10m, 2h.", parser=duration)],
@@ -166,7 +166,7 @@ def snooze(
         _answer(at, room, message_id, "is snoozed")
 
 
-def _answer(at: Entrance, room: SyncRoom, message_id: str, done: str) -> None:
+def _answer(at: CommandContext, room: SyncRoom, message_id: str, done: str) -> None:
     """What became of it, which is not always what was asked for: attempts run out."""
     after, now = room.get(message_id), at.clock.now()
     text = f"{message_id} {done}; it is {after.state}"

@@ -9,9 +9,9 @@ from typing import Any
 import typer
 from rich.markup import escape
 
-from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.options import JsonOption, StoreOption
 from postroom.terminal.cli.output import Output
+from postroom.terminal.cli.store_access import CommandContext
 
 Function = Callable[..., None]
 
@@ -25,7 +25,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class GatheredOptions:
     """Many options that reach their command as one dictionary of those that were given."""
 
     parameter: str
@@ -41,7 +41,7 @@ def command(
     name: str,
     *,
     examples: Sequence[str],
-    gather: Gathered | None = None,
+    gather: GatheredOptions | None = None,
     store: bool = True,
     json: bool = True,
     panel: str | None = None,
@@ -60,7 +60,7 @@ def command(
             as_json = given.pop("json_", False) or before.as_json
             if gather is not None:
                 given[gather.parameter] = gather.of(given)
-            function(Entrance(chosen, Output(as_json=as_json)), **given)
+            function(CommandContext(chosen, Output(as_json=as_json)), **given)
 
         own = list(inspect.signature(function).parameters.values())[1:]
         parameters = [_keyword("context", typer.Context)]

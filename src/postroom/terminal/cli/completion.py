@@ -3,14 +3,14 @@
 import typer
 
 from postroom.errors import PostroomError
-from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.output import Output
+from postroom.terminal.cli.store_access import CommandContext
 
 
-def _entrance(context: typer.Context) -> Entrance:
+def _entrance(context: typer.Context) -> CommandContext:
     root = context.find_root()
     store = context.params.get("store_") or root.params.get("store_")
-    return Entrance(store, Output(as_json=True))
+    return CommandContext(store, Output(as_json=True))
 
 
 def queues(context: typer.Context, incomplete: str) -> list[str]:

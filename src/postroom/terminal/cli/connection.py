@@ -6,10 +6,10 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from postroom.daemon.home import Home
-from postroom.daemon.roles import Role, Running, running
+from postroom.app.home import Home
+from postroom.app.roles import ProcessRole, Running, running
 from postroom.errors import PostroomError
-from postroom.terminal.cli.entrance import whoami
+from postroom.terminal.cli.store_access import whoami
 
 if TYPE_CHECKING:
     import httpx2
@@ -116,11 +116,11 @@ async def connected(*, works: bool = False) -> AsyncIterator[OfficeClient]:
 
 @contextlib.asynccontextmanager
 async def _own_house(home: Home, *, works: bool) -> AsyncIterator[tuple[Any, str]]:
-    from postroom.daemon.first_run import prepare
-    from postroom.daemon.house import Plan, indoors
+    from postroom.app.first_run import prepare
+    from postroom.app.server_process import ProcessPlan, indoors
 
     prepare(home)
-    plan = Plan(home=home, roles=frozenset({Role.WORKER} if works else ()), actor=whoami())
+    plan = ProcessPlan(home=home, roles=frozenset({ProcessRole.WORKER} if works else ()), actor=whoami())
     async with indoors(plan) as found:
         yield found
 
@@ -128,9 +128,9 @@ async def _own_house(home: Home, *, works: bool) -> AsyncIterator[tuple[Any, str
 def token_of(home: Home) -> str:
     if given := os.environ.get("POSTROOM_TOKEN"):
         return given
-    from postroom.api.security.tokens import owners_token
+    from postroom.api.auth.owner_token import owners_token
     from postroom.settings import with_environment
-    from postroom.settings.problems import SettingsBroken
+    from postroom.settings.errors import SettingsBroken
 
     try:
         given = with_environment(home.settings.load()).api.token

@@ -5,15 +5,15 @@ from typing import Annotated
 
 from postroom.kernel.model import Message
 from postroom.kernel.states import State
-from postroom.room import SyncRoom
+from postroom.runtime import SyncRoom
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
-from postroom.terminal.cli.consent import confirm
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.confirm import confirm
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import CursorOption, LimitOption, ScopeOption, argument, flag, option
 from postroom.terminal.cli.output import Column, ago, short, some, table
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("dead", "Dead letters: messages that used up their attempts, or were refused for good.")
 
@@ -29,7 +29,7 @@ All = Annotated[bool, flag("All dead letters there are.", "--all")]
 
 @command(app, "list", examples=["postroom dead list", "postroom dead list --scope billing --json"])
 def list_dead(
-    at: Entrance,
+    at: CommandContext,
     scope: ScopeOption = None,
     limit: LimitOption = 50,
     cursor: CursorOption = None,
@@ -84,7 +84,7 @@ def _origin(message: Message) -> str:
         "postroom dead replay --all",
     ],
 )
-def replay(at: Entrance, ids: Ids = None, scope: OfScope = None, all_: All = False) -> None:
+def replay(at: CommandContext, ids: Ids = None, scope: OfScope = None, all_: All = False) -> None:
     """Send dead letters back to the queues they came from, with a clean slate of attempts."""
     _check_choice(ids, scope, all_)
     with at.room() as room:
@@ -101,7 +101,7 @@ def replay(at: Entrance, ids: Ids = None, scope: OfScope = None, all_: All = Fal
     ],
 )
 def discard(
-    at: Entrance,
+    at: CommandContext,
     ids: Ids = None,
     scope: OfScope = None,
     all_: All = False,

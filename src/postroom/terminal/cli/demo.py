@@ -14,12 +14,12 @@ from typing import Annotated
 
 import typer
 
-from postroom.room import open_sync
+from postroom.runtime import open_sync
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.demo_queue import Play
-from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.options import flag, option
 from postroom.terminal.cli.output import Output
+from postroom.terminal.cli.store_access import CommandContext
 
 
 class What(StrEnum):
@@ -44,7 +44,7 @@ def register(app: typer.Typer, panel: str) -> None:
 
 
 def demo(
-    at: Entrance,
+    at: CommandContext,
     what: Annotated[What, typer.Argument(help="A team of agents, or the queue they stand on.")] = What.OFFICE,
     once: Annotated[bool, flag("End after the demo, instead of staying open.", "--once")] = False,
     history: Annotated[
@@ -62,14 +62,16 @@ def demo(
         from postroom.terminal.cli.pipeline import generate
 
         generate(
-            Entrance(f"sqlite:///{Path.cwd() / 'postroom-month.db'}", at.out), history=history, rate=rate
+            CommandContext(f"sqlite:///{Path.cwd() / 'postroom-month.db'}", at.out),
+            history=history,
+            rate=rate,
         )
         return
     with _folder() as folder:
         url = f"sqlite:///{folder / 'room.db'}"
         if what is What.QUEUE:
             with open_sync(url, actor="demo") as room:
-                Play(room, Entrance(url, at.out)).run()
+                Play(room, CommandContext(url, at.out)).run()
                 if not once:
                     _stay_open(at.out, url, ("queue list", "list letters", "ledger tail -f"))
             return

@@ -14,28 +14,28 @@ from typing import Any
 import msgspec
 
 from postroom.kernel.states import OPEN, Change
-from postroom.office.intake import Incoming
-from postroom.office.offices import Office
+from postroom.office.intake.intake import Incoming
+from postroom.office.office import Office
 from postroom.office.traces import Trace, trace
 from postroom.providers.protocol import ErrorKind
 from postroom.providers.registry import ProviderSettings, Registry
-from postroom.providers.script_rules import Rule, Script
-from postroom.room import Room, open_room
+from postroom.providers.script_rules import Script, ScriptRule
+from postroom.runtime import Room, open_room
 from postroom.settings.model import parse
-from postroom.terminal.cli.demo_stage import Stage
 from postroom.terminal.cli.demo_trace import shown
+from postroom.terminal.cli.demo_view import Stage
 from postroom.terminal.cli.output import Output
 
 REQUEST = "@dev The login page is broken. Can you fix it before the release?"
 RULES = (
-    Rule(
+    ScriptRule(
         agent="lead",
         match="approved",
         reply="The login works again, reviewed and with a test. It can go into the release.",
         seconds=0.6,
         chunks=3,
     ),
-    Rule(
+    ScriptRule(
         agent="lead",
         match="login page",
         reply="I split this up. [#dev: the login comes first today]",
@@ -43,15 +43,15 @@ RULES = (
         seconds=0.8,
         chunks=2,
     ),
-    Rule(agent="coder", match="production", fail=ErrorKind.REFUSED, seconds=0.4),
-    Rule(
+    ScriptRule(agent="coder", match="production", fail=ErrorKind.REFUSED, seconds=0.4),
+    ScriptRule(
         agent="coder",
         match="cookie",
         reply="It is set.",
         hand_off={"reviewer": "yes, the cookie is set, and there is a test for it"},
         seconds=0.5,
     ),
-    Rule(
+    ScriptRule(
         agent="coder",
         match="find the bug",
         fail=ErrorKind.CRASHED,
@@ -62,14 +62,14 @@ RULES = (
         seconds=1.2,
         chunks=4,
     ),
-    Rule(
+    ScriptRule(
         agent="reviewer",
         match="there is a test",
         reply="Nothing to add.",
         hand_off={"lead": "approved"},
         seconds=0.5,
     ),
-    Rule(
+    ScriptRule(
         agent="reviewer",
         match="please review",
         reply="Looks right.",
@@ -77,8 +77,8 @@ RULES = (
         tools=("Read",),
         seconds=0.7,
     ),
-    Rule(agent="reviewer", match="must be tested", reply="Three things to test, listed.", seconds=0.5),
-    Rule(reply="Noted."),
+    ScriptRule(agent="reviewer", match="must be tested", reply="Three things to test, listed.", seconds=0.5),
+    ScriptRule(reply="Noted."),
 )
 SETTINGS: dict[str, Any] = {
     "agents": {

@@ -4,11 +4,11 @@ import sys
 import time
 
 from postroom.kernel.model import Message
-from postroom.room import SyncRoom
-from postroom.terminal.cli.entrance import Entrance
+from postroom.runtime import SyncRoom
 from postroom.terminal.cli.events import what
 from postroom.terminal.cli.history import of_message
 from postroom.terminal.cli.output import span
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.verify import verify
 
 QUEUE = "letters"
@@ -48,7 +48,7 @@ class Printer:
 
 
 class Play:
-    def __init__(self, room: SyncRoom, at: Entrance) -> None:
+    def __init__(self, room: SyncRoom, at: CommandContext) -> None:
         self._room = room
         self._at = at
         self._out = at.out

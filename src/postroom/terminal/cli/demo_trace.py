@@ -4,7 +4,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from postroom.clock import SECOND
-from postroom.office.traces import Step, Trace, TurnTaken
+from postroom.office.traces import Trace, TraceStep, TurnTaken
 from postroom.terminal.cli.output import clean, some, span
 
 TEXT_CHARS = 64
@@ -23,7 +23,7 @@ def shown(trace: Trace) -> Tree:
     return tree
 
 
-def _add(tree: Tree, step: Step, began: int) -> None:
+def _add(tree: Tree, step: TraceStep, began: int) -> None:
     branch = tree.add(_line(step, began))
     for turn in step.turns:
         branch.add(_turn(turn, began))
@@ -31,7 +31,7 @@ def _add(tree: Tree, step: Step, began: int) -> None:
         _add(branch, cause, began)
 
 
-def _line(step: Step, began: int) -> Text:
+def _line(step: TraceStep, began: int) -> Text:
     words = " ".join(step.text.split())
     words = words if len(words) <= TEXT_CHARS else words[: TEXT_CHARS - 1] + "…"
     line = Text().append(_at(step.began_at, began), style="dim")

@@ -11,17 +11,17 @@ from typing import Annotated
 
 import typer
 
-from postroom.daemon.home import Home
-from postroom.daemon.roles import running
-from postroom.daemon.wiring import SCRIPT, read_own_script
+from postroom.app.home import Home
+from postroom.app.providers import SCRIPT, read_own_script
+from postroom.app.roles import running
 from postroom.errors import PostroomError
-from postroom.settings import Settings, concerns, with_environment
+from postroom.settings import Settings, find_warnings, with_environment
 from postroom.settings.secrets import is_handle
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.options import flag
 from postroom.terminal.cli.output import Column, table
 from postroom.terminal.cli.scopes import totals
+from postroom.terminal.cli.store_access import CommandContext
 
 OK, WARN, BAD = "ok", "warn", "bad"
 _PROGRAMS = {"anthropic": "claude", "openai": "codex", "opencode": "opencode"}
@@ -29,7 +29,7 @@ FREE_BYTES = 500 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     level: str
     about: str
     text: str
@@ -42,7 +42,7 @@ def register(app: typer.Typer, panel: str) -> None:
 
 
 def doctor(
-    at: Entrance,
+    at: CommandContext,
     security: Annotated[bool, flag("Tell what is open to whom.", "--security")] = False,
 ) -> None:
     """Look for what is wrong. Ends with 1 when something is bad."""
@@ -50,7 +50,7 @@ def doctor(
     try:
         settings = with_environment(home.settings.load())
     except PostroomError as error:
-        found = [Finding(BAD, "settings", str(error))]
+        found = [DoctorFinding(BAD, "settings", str(error))]
     else:
         found = list(_security(home, settings) if security else _health(at, home, settings))
     document = [{"level": one.level, "about": one.about, "text": one.text} for one in found]
@@ -64,7 +64,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _store(at: Entrance) -> Iterator[Finding]:
+def _store(at: CommandContext) -> Iterator[DoctorFinding]:
     """Whether it can be read, and what in it waits for a person."""
     try:
         if not at.path.exists():
@@ -72,88 +72,90 @@ def _store(at: Entrance) -> Iterator[Finding]:
         with at.looking() as room:
             dead = sum(totals(room, each)[2] for each in room.scopes())
     except PostroomError as error:
-        yield Finding(BAD, "store", str(error))
+        yield DoctorFinding(BAD, "store", str(error))
         return
-    yield Finding(OK, "store", f"{at.path}, {at.path.stat().st_size // 1024:,} kB")
+    yield DoctorFinding(OK, "store", f"{at.path}, {at.path.stat().st_size // 1024:,} kB")
     if dead:
-        yield Finding(WARN, "dead letters", f"{dead:,}; see: postroom dead list")
+        yield DoctorFinding(WARN, "dead letters", f"{dead:,}; see: postroom dead list")
 
 
-def _health(at: Entrance, home: Home, settings: Settings) -> Iterator[Finding]:
-    yield Finding(OK, "python", sys.version.split()[0])
+def _health(at: CommandContext, home: Home, settings: Settings) -> Iterator[DoctorFinding]:
+    yield DoctorFinding(OK, "python", sys.version.split()[0])
     if home.is_new:
-        yield Finding(WARN, "home", f"{home.path} has no settings yet; type: postroom")
+        yield DoctorFinding(WARN, "home", f"{home.path} has no settings yet; type: postroom")
         yield from _store(at)
         return
-    yield Finding(OK, "home", str(home.path))
+    yield DoctorFinding(OK, "home", str(home.path))
     yield from _store(at)
     found = running(home.run)
     told = ", ".join(f"{each.url or 'no address'} (process {each.pid})" for each in found)
-    yield Finding(OK if found else WARN, "house", told or "does not run; start it: postroom start")
+    yield DoctorFinding(OK if found else WARN, "house", told or "does not run; start it: postroom start")
     if problem := read_own_script(home.path)[1]:
-        yield Finding(WARN, SCRIPT, problem)
+        yield DoctorFinding(WARN, SCRIPT, problem)
     free = shutil.disk_usage(home.path).free
-    yield Finding(OK if free > FREE_BYTES else BAD, "disk", f"{free // 1024**2:,} MB free")
-    for sentence in concerns(settings):
+    yield DoctorFinding(OK if free > FREE_BYTES else BAD, "disk", f"{free // 1024**2:,} MB free")
+    for sentence in find_warnings(settings):
         field, _, problem = sentence.partition(": ")
-        yield Finding(WARN, field, problem)
+        yield DoctorFinding(WARN, field, problem)
     for agent in settings.present_agents():
         provider, model = settings.choice_of(agent)
         program = _PROGRAMS.get(provider)
         if program and shutil.which(program) is None:
-            yield Finding(BAD, f"@{agent}", f"needs {program}, which is not installed or not on PATH")
+            yield DoctorFinding(BAD, f"@{agent}", f"needs {program}, which is not installed or not on PATH")
         else:
-            yield Finding(OK, f"@{agent}", f"{provider} {model}".strip())
+            yield DoctorFinding(OK, f"@{agent}", f"{provider} {model}".strip())
 
 
-def _security(home: Home, settings: Settings) -> Iterator[Finding]:
-    from postroom.api.security.names import is_loopback
+def _security(home: Home, settings: Settings) -> Iterator[DoctorFinding]:
+    from postroom.api.auth.hosts import is_loopback
 
     api = settings.api
     where = f"{api.host}:{api.port}"
     if is_loopback(api.host):
-        yield Finding(OK, "address", f"{where}: only this machine can connect")
+        yield DoctorFinding(OK, "address", f"{where}: only this machine can connect")
     else:
         level = WARN if api.remote and api.auth == "token" else BAD
-        yield Finding(level, "address", f"{where}: other machines can connect; put TLS in front of it")
+        yield DoctorFinding(level, "address", f"{where}: other machines can connect; put TLS in front of it")
     if api.auth == "token":
-        yield Finding(OK, "token", "every request needs it, or a login")
+        yield DoctorFinding(OK, "token", "every request needs it, or a login")
     else:
-        yield Finding(
+        yield DoctorFinding(
             WARN, "token", "any program of any user of this machine may do everything (api.auth loopback)"
         )
     for origin in api.origins:
-        yield Finding(WARN, "origins", f"pages of {origin} may use the API")
+        yield DoctorFinding(WARN, "origins", f"pages of {origin} may use the API")
     if not api.origins:
-        yield Finding(OK, "origins", "no page of another origin may use the API")
+        yield DoctorFinding(OK, "origins", "no page of another origin may use the API")
     for name in api.hosts:
-        yield Finding(OK, "hosts", f"also answers as {name}")
+        yield DoctorFinding(OK, "hosts", f"also answers as {name}")
     for path in (home.path, home.token, home.path / "settings.json", home.path / "postroom.db", home.logs):
         yield from _mode(path)
     yield from _clear_secrets(home)
     for name in settings.plugins.allowed:
-        yield Finding(WARN, "plugins", f"{name} runs with all rights of this house")
+        yield DoctorFinding(WARN, "plugins", f"{name} runs with all rights of this house")
     for agent in settings.present_agents():
         provider, _ = settings.choice_of(agent)
         if provider in _PROGRAMS:
             text = f"{_PROGRAMS[provider]} works in {settings.agent_directory(agent)} with your user's rights"
-            yield Finding(WARN, f"@{agent}", text)
+            yield DoctorFinding(WARN, f"@{agent}", text)
     if os.geteuid() == 0:
-        yield Finding(WARN, "user", "runs as root; agents' programs do, too")
+        yield DoctorFinding(WARN, "user", "runs as root; agents' programs do, too")
 
 
-def _mode(path: Path) -> Iterator[Finding]:
+def _mode(path: Path) -> Iterator[DoctorFinding]:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
         return
     if mode & 0o077:
-        yield Finding(BAD, path.name, f"{path} can be read by other users ({mode:o}); chmod go-rwx {path}")
+        yield DoctorFinding(
+            BAD, path.name, f"{path} can be read by other users ({mode:o}); chmod go-rwx {path}"
+        )
     else:
-        yield Finding(OK, path.name, f"only you can read {path}")
+        yield DoctorFinding(OK, path.name, f"only you can read {path}")
 
 
-def _clear_secrets(home: Home) -> Iterator[Finding]:
+def _clear_secrets(home: Home) -> Iterator[DoctorFinding]:
     """Secrets that stand in the file themselves. Only where they are is told."""
     from postroom.settings.secrets import MASK
 
@@ -171,8 +173,8 @@ def _clear_secrets(home: Home) -> Iterator[Finding]:
 
     walk(home.settings.masked(), "")
     if clear:
-        yield Finding(
+        yield DoctorFinding(
             WARN, "secrets", f"in clear in settings.json: {', '.join(clear)}; better env:NAME or file:PATH"
         )
     else:
-        yield Finding(OK, "secrets", "none in clear in settings.json")
+        yield DoctorFinding(OK, "secrets", "none in clear in settings.json")

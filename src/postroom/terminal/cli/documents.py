@@ -8,7 +8,7 @@ import msgspec
 from postroom.clock import iso
 from postroom.kernel.ledger import Event, Head
 from postroom.kernel.model import Counts, Message, Queue, Receipt, Schema, Scope, Subscription
-from postroom.room.questions import HousekeeperStatus
+from postroom.runtime.queries import HousekeeperStatus
 
 _TIMES = frozenset(
     {

@@ -8,17 +8,17 @@ import msgspec
 import typer
 
 from postroom.clock import iso
-from postroom.erasures import Eraser, Job
 from postroom.kernel import commands as c
-from postroom.kernel import erasure
-from postroom.kernel.erasure import Subject
-from postroom.room import SyncRoom
+from postroom.kernel.erasure import subject as erasure
+from postroom.kernel.erasure.subject import Subject
+from postroom.runtime import SyncRoom
+from postroom.services.erasure import Eraser, ErasureJob
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.completion import scopes as complete_scopes
-from postroom.terminal.cli.consent import Yes, confirm
-from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import facts, json_text, some
+from postroom.terminal.cli.store_access import CommandContext
 
 
 def register(app: typer.Typer, panel: str) -> None:
@@ -34,7 +34,7 @@ def register(app: typer.Typer, panel: str) -> None:
 
 
 def erase(
-    at: Entrance,
+    at: CommandContext,
     field: Annotated[str, argument("FIELD", "labels.<name>, body.<path>, sender_id, source_id …")],
     value: Annotated[str, argument("VALUE", "The value that stands for the person.")],
     scope: Annotated[
@@ -51,7 +51,7 @@ def erase(
     subject = Subject(field=field, value=value)
     erasure.check_subject(subject)
     with at.room() as room:
-        job = Job(
+        job = ErasureJob(
             id=str(uuid.uuid4()),
             scope=scope,
             scope_id=room.scope(scope).id,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from postroom.errors import InvalidField
-from postroom.terminal.cli.failures import FileTaken, NotWritten, Unclear
+from postroom.terminal.cli.errors import FileTaken, NotWritten, Unclear
 from postroom.terminal.cli.output import json_text
 
 

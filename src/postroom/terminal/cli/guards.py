@@ -3,12 +3,12 @@
 from typing import Annotated, Any
 
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.consent import confirm
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.confirm import confirm
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.office import ask
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Column, table
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("guards", "Guards: paused conversations, budgets, and the switch that pauses everybody.")
 
@@ -25,7 +25,7 @@ def _waiting(count: int) -> str:
 
 
 @command(app, "list", store=False, examples=["postroom guards list", "postroom guards list --json"])
-def list_paused(at: Entrance) -> None:
+def list_paused(at: CommandContext) -> None:
     """List conversations that wait for a person, and today's budgets."""
     found = ask(lambda office: office.get("/api/guards"))
     talks = [
@@ -56,7 +56,7 @@ def list_paused(at: Entrance) -> None:
 
 
 @command(app, "continue", store=False, examples=["postroom guards continue web:17"])
-def go_on(at: Entrance, conversation: Conversation) -> None:
+def go_on(at: CommandContext, conversation: Conversation) -> None:
     """Let a paused conversation go on, as far again as the guard allows."""
     done = ask(lambda office: office.post("/api/guards/continue", {"conversation": conversation}))
     at.out.show(done, f"It goes on with {_waiting(done['messages'])}.")
@@ -64,7 +64,7 @@ def go_on(at: Entrance, conversation: Conversation) -> None:
 
 @command(app, "stop", store=False, examples=["postroom guards stop web:17 --yes"])
 def stop(
-    at: Entrance,
+    at: CommandContext,
     conversation: Conversation,
     yes: Annotated[bool, flag("Do not ask.", "--yes", "-y")] = False,
 ) -> None:
@@ -82,7 +82,7 @@ def stop(
     examples=["postroom guards raise agent/coder/2026-11-16 20", "postroom guards raise web:17 5"],
 )
 def raise_limit(
-    at: Entrance,
+    at: CommandContext,
     account: Annotated[str, argument("ACCOUNT", "A budget, or a conversation.")],
     amount: Annotated[float, argument("DOLLARS", "The new limit.")],
     messages: Annotated[int | None, option("N", "Also this many messages.", "--messages")] = None,
@@ -104,7 +104,7 @@ def raise_limit(
 
 
 @command(app, "pause-all", store=False, examples=["postroom guards pause-all"])
-def pause_all(at: Entrance) -> None:
+def pause_all(at: CommandContext) -> None:
     """No agent begins a turn any more. Mail is still taken in, and nothing is lost."""
     done = ask(lambda office: office.post("/api/guards/pause-all"))
     before = "" if done["changed"] else " already"
@@ -112,7 +112,7 @@ def pause_all(at: Entrance) -> None:
 
 
 @command(app, "resume-all", store=False, examples=["postroom guards resume-all"])
-def resume_all(at: Entrance) -> None:
+def resume_all(at: CommandContext) -> None:
     """Everybody goes on."""
     done = ask(lambda office: office.post("/api/guards/resume-all"))
     at.out.show(done, f"Everybody goes on, with {_waiting(done['messages'])}.")

@@ -2,7 +2,7 @@
 
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import Message
-from postroom.room import SyncRoom
+from postroom.runtime import SyncRoom
 
 
 def of_message(room: SyncRoom, message: Message) -> list[Event]:

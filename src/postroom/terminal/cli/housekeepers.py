@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from postroom.kernel.housekeeping.roster import ROSTER
+from postroom.kernel.housekeeping.housekeepers import ROSTER
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import option
 from postroom.terminal.cli.output import Column, ago, some, span, table
+from postroom.terminal.cli.store_access import CommandContext
 
 NAMES = [keeper.name for keeper in ROSTER]
 
@@ -33,7 +33,7 @@ def _names(incomplete: str) -> list[str]:
 
 
 def housekeepers(
-    at: Entrance,
+    at: CommandContext,
     run: Annotated[
         str | None,
         option("NAME", "Run this one now, or all.", "--run", autocompletion=_names),
@@ -74,7 +74,7 @@ def housekeepers(
     )
 
 
-def _run(at: Entrance, names: list[str]) -> None:
+def _run(at: CommandContext, names: list[str]) -> None:
     with at.room() as room:
         done = {name: room.housekeep(name) for name in names}
         failed = {each.name: each for each in room.housekeepers() if each.last_status == "failed"}

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from rich.console import RenderableType
 
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.consent import Yes, confirm
-from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.office import ask
 from postroom.terminal.cli.options import argument, flag
 from postroom.terminal.cli.output import Column, table
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("import", "Take over an office that another program kept. Its files stay as they are.")
 
@@ -19,7 +19,7 @@ Folder = Annotated[str | None, argument("DIR", "Its home folder. Default ~/.tiny
 DryRun = Annotated[bool, flag("Only tell what would be taken over.", "--dry-run")]
 
 
-def _import(at: Entrance, kind: str, folder: str | None, *, dry_run: bool, yes: bool) -> None:
+def _import(at: CommandContext, kind: str, folder: str | None, *, dry_run: bool, yes: bool) -> None:
     body: dict[str, Any] = {"kind": kind}
     if folder:
         # The house that runs is in another folder than whoever types this.
@@ -56,12 +56,12 @@ def _planned(plan: dict[str, Any]) -> Iterator[RenderableType]:
     store=False,
     examples=["postroom import tinyagi --dry-run", "postroom import tinyagi /mnt/old/.tinyagi --yes"],
 )
-def tinyagi(at: Entrance, folder: Folder = None, dry_run: DryRun = False, yes: Yes = False) -> None:
+def tinyagi(at: CommandContext, folder: Folder = None, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Take over a TinyAGI: settings, agents, teams, mail, history, pairings, schedules, tasks."""
     _import(at, "tinyagi", folder, dry_run=dry_run, yes=yes)
 
 
 @command(app, "tinyclaw", store=False, examples=["postroom import tinyclaw --dry-run"])
-def tinyclaw(at: Entrance, folder: Folder = None, dry_run: DryRun = False, yes: Yes = False) -> None:
+def tinyclaw(at: CommandContext, folder: Folder = None, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Take over a TinyClaw, as TinyAGI was called before."""
     _import(at, "tinyclaw", folder, dry_run=dry_run, yes=yes)

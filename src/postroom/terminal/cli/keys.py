@@ -12,13 +12,13 @@ from postroom.kernel import commands as c
 from postroom.kernel.access import keys, permissions
 from postroom.kernel.access.keys import Key
 from postroom.kernel.access.permissions import ROLE_PERMISSIONS
-from postroom.room import SyncRoom
+from postroom.runtime import SyncRoom
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import NotKnown, Unclear
+from postroom.terminal.cli.errors import NotKnown, Unclear
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, ago, table
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.values import When
 
 app = group("key", "Keys: who may use the work queue over HTTP.")
@@ -69,7 +69,7 @@ def _one(room: SyncRoom, tenant: str, key_id: str) -> Key:
     ],
 )
 def create(
-    at: Entrance,
+    at: CommandContext,
     name: Annotated[str, argument("NAME", "What the key is for.")],
     permission: Annotated[
         list[str] | None, option("NAME", "view, publish, consume or manage; several times.", "--permission")
@@ -125,7 +125,7 @@ def create(
 
 
 @command(app, "list", examples=["postroom key list", "postroom key list --tenant acme --json"])
-def list_keys(at: Entrance, tenant: Tenant = "default") -> None:
+def list_keys(at: CommandContext, tenant: Tenant = "default") -> None:
     """List keys, by what they are recognised by; secrets are kept nowhere."""
     now = at.clock.now()
     with at.looking() as room:
@@ -153,7 +153,7 @@ KeyId = Annotated[str, argument("ID", "The key's id, or how it begins.")]
 
 @command(app, "rotate", examples=["postroom key rotate 3f2a --grace 1h"])
 def rotate(
-    at: Entrance,
+    at: CommandContext,
     key_id: KeyId,
     grace: Annotated[
         float, option("DURATION", "How long the old secret stays good. Default 1h.", "--grace")
@@ -178,7 +178,7 @@ def rotate(
 
 
 @command(app, "revoke", examples=["postroom key revoke 3f2a"])
-def revoke(at: Entrance, key_id: KeyId, tenant: Tenant = "default") -> None:
+def revoke(at: CommandContext, key_id: KeyId, tenant: Tenant = "default") -> None:
     """End a key at once."""
     with at.room() as room:
         key = _one(room, tenant, key_id)

@@ -11,15 +11,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from postroom.clock import iso
 from postroom.errors import LedgerBroken, PostroomError, StoreCorrupt
 from postroom.kernel.ledger import Event
-from postroom.kernel.store import Reader
+from postroom.kernel.ports import Reader
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.entrance import Entrance
+from postroom.terminal.cli.errors import StoreDamaged, Unclear, sentence
 from postroom.terminal.cli.events import line
-from postroom.terminal.cli.failures import StoreDamaged, Unclear, sentence
 from postroom.terminal.cli.options import flag, option
 from postroom.terminal.cli.output import Output, facts
 from postroom.terminal.cli.readonly import ReadOnlyFile
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.verify import Progress as Report
 from postroom.terminal.cli.verify import Verified, verify
 
@@ -40,7 +40,7 @@ BROKEN = LedgerBroken.exit_code
     ],
 )
 def check(
-    at: Entrance,
+    at: CommandContext,
     head: Annotated[
         str | None,
         option("HASH", "A head hash noted earlier, which must still be in the chain.", "--head"),
@@ -141,7 +141,7 @@ def progress_bar(out: Output) -> Iterator[Report | None]:
 
 
 @command(app, "head", examples=["postroom ledger head", "postroom ledger head --json >> heads.jsonl"])
-def show_head(at: Entrance) -> None:
+def show_head(at: CommandContext) -> None:
     """Print the newest event's number and hash.
 
     Note them in another place, and `ledger verify --head` can prove later that nothing was rewritten.
@@ -164,7 +164,7 @@ def show_head(at: Entrance) -> None:
     ],
 )
 def tail(
-    at: Entrance,
+    at: CommandContext,
     follow: Annotated[bool, flag("Go on as events come, until Ctrl-C.", "--follow", "-f")] = False,
     since: Annotated[int | None, option("N", "All events after number N.", "--since", min=0)] = None,
     lines: Annotated[int, option("N", "Else the last so many. Default 20.", "--lines", "-n", min=0)] = 20,

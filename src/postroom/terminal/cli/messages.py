@@ -9,11 +9,10 @@ from postroom.errors import InvalidField, NotFound
 from postroom.kernel import commands as c
 from postroom.kernel.model import ConsumerMode, Message
 from postroom.kernel.states import State
-from postroom.room import SyncRoom
+from postroom.runtime import SyncRoom
 from postroom.terminal.cli import documents
-from postroom.terminal.cli.command import Gathered, command
+from postroom.terminal.cli.command import GatheredOptions, command
 from postroom.terminal.cli.completion import queues as complete_queues
-from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.events import what
 from postroom.terminal.cli.history import of_message
 from postroom.terminal.cli.options import (
@@ -27,6 +26,7 @@ from postroom.terminal.cli.options import (
     option,
 )
 from postroom.terminal.cli.output import Column, age, facts, json_text, short, table
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.why import why
 
 COLUMNS = [
@@ -47,7 +47,7 @@ def _only(kind: str, about: str, name: str) -> Any:
     return option(kind, about, name, panel=_PANEL)
 
 
-FILTERS = Gathered(
+FILTERS = GatheredOptions(
     "wanted",
     {
         "scope": Annotated[str | None, _only("NAME", "of this scope", "--scope")],
@@ -118,7 +118,7 @@ def row(message: Message, now: int) -> tuple[Any, ...]:
 
 
 def peek(
-    at: Entrance,
+    at: CommandContext,
     queue: QueuePath,
     limit: Annotated[int, option("N", "At most so many. Default 10.", "--limit", min=1)] = 10,
     subscription: Annotated[
@@ -143,7 +143,7 @@ def peek(
 
 
 def list_messages(
-    at: Entrance,
+    at: CommandContext,
     wanted: dict[str, Any],
     queue: Annotated[
         str | None,
@@ -176,7 +176,7 @@ def list_messages(
         at.out.say(f"There are more: add --cursor {page.next_cursor}", style="dim")
 
 
-def show(at: Entrance, message_id: MessageId) -> None:
+def show(at: CommandContext, message_id: MessageId) -> None:
     """Show a message, why it is where it is, and everything that happened to it."""
     with at.looking(at_messages=True) as room:
         message = room.get(message_id)
@@ -268,7 +268,7 @@ def _facts(m: Message) -> list[tuple[str, Any]]:
 
 
 def cancel(
-    at: Entrance,
+    at: CommandContext,
     message_ids: Annotated[list[str], argument("ID", "The messages' ids; all of them, or none.")],
     reason: Annotated[str, option("TEXT", "Why, for whoever looks later.", "--reason")] = "cancelled",
 ) -> None:

@@ -7,17 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from postroom.errors import Conflict, Invalid, InvalidField
-from postroom.settings.concerns import PROVIDERS
 from postroom.settings.names import check_id
+from postroom.settings.warnings import PROVIDERS
 from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.connection import Answered, OfficeClient, shown
-from postroom.terminal.cli.consent import Yes, confirm
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.office import ask, part
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import facts, table
 from postroom.terminal.cli.setting_names import meant, unknown
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("settings", "Settings: read and change them by name. Secrets show as ********.")
 providers = group("provider", "Providers: what agents work with, and servers of your own.")
@@ -99,14 +99,14 @@ def _changed(document: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
 
 
 @command(app, "show", store=False, examples=["postroom settings show", "postroom settings show --json"])
-def show(at: Entrance) -> None:
+def show(at: CommandContext) -> None:
     """Show everything that is set."""
     found = ask(lambda office: office.get("/api/settings"))
     at.out.show(found, json.dumps(found, indent=2, ensure_ascii=False))
 
 
 @command(app, "get", store=False, examples=["postroom settings get api.port"])
-def get(at: Entrance, name: Name) -> None:
+def get(at: CommandContext, name: Name) -> None:
     """Show one setting."""
     value = _found(ask(lambda office: office.get("/api/settings")), name)
     at.out.show({name: value}, shown(value))
@@ -124,7 +124,7 @@ def get(at: Entrance, name: Name) -> None:
     ],
 )
 def set_(
-    at: Entrance,
+    at: CommandContext,
     name: Name,
     value: Annotated[str, argument("VALUE", "Text, or JSON.")],
     force: Annotated[bool, flag("Also a name that Postroom does not know.", "--force")] = False,
@@ -138,14 +138,14 @@ def set_(
 
 
 @command(app, "unset", store=False, examples=["postroom settings unset default_agent"])
-def unset(at: Entrance, name: Name) -> None:
+def unset(at: CommandContext, name: Name) -> None:
     """Go back to the default."""
     if unknown(name):
         _found(ask(lambda office: office.get("/api/settings")), name)
     _write(at, name, None)
 
 
-def _write(at: Entrance, name: str, value: Any) -> None:
+def _write(at: CommandContext, name: str, value: Any) -> None:
     async def question(office: OfficeClient) -> Any:
         document = await office.get("/api/settings")
         return await office.put("/api/settings", _changed(document, name, value))
@@ -163,7 +163,7 @@ def _write(at: Entrance, name: str, value: Any) -> None:
 
 
 @command(providers, "show", store=False, examples=["postroom provider show"])
-def show_provider(at: Entrance) -> None:
+def show_provider(at: CommandContext) -> None:
     """Show the provider and model of agents that name none, and those of all agents."""
 
     async def question(office: OfficeClient) -> tuple[Any, Any]:
@@ -185,7 +185,7 @@ def show_provider(at: Entrance) -> None:
     examples=["postroom provider set anthropic --model opus --api-key env:ANTHROPIC_API_KEY"],
 )
 def set_provider(
-    at: Entrance,
+    at: CommandContext,
     name: Annotated[
         str,
         argument("NAME", "anthropic, openai, opencode, anthropic_api, openai_api, script or custom:NAME."),
@@ -232,7 +232,10 @@ def _by_name(name: str) -> None:
     """`postroom provider anthropic …`, as people know it from TinyAGI."""
 
     def chosen(
-        at: Entrance, model: ModelOption = None, api_key: KeyOption = None, oauth_token: TokenOption = None
+        at: CommandContext,
+        model: ModelOption = None,
+        api_key: KeyOption = None,
+        oauth_token: TokenOption = None,
     ) -> None:
         set_provider(at, name, model, api_key, oauth_token)
 
@@ -247,7 +250,7 @@ for each in ("anthropic", "openai", "opencode"):
 
 
 @command(providers, "list", store=False, aliases=["ls"], examples=["postroom provider list"])
-def list_custom(at: Entrance) -> None:
+def list_custom(at: CommandContext) -> None:
     """List servers of your own."""
     found = ask(lambda office: office.get("/api/custom-providers"))
     rows = [
@@ -268,7 +271,7 @@ def list_custom(at: Entrance) -> None:
     ],
 )
 def add_custom(
-    at: Entrance,
+    at: CommandContext,
     name: Annotated[str, argument("NAME", "Agents then use it as custom:NAME.")],
     url: Annotated[str, option("URL", "Where it is.", "--url")],
     key: Annotated[str, option("TEXT", "Its key; best as env:NAME or file:PATH.", "--key")] = "none",
@@ -293,7 +296,9 @@ def add_custom(
 
 
 @command(providers, "remove", store=False, aliases=["rm"], examples=["postroom provider remove local --yes"])
-def remove_custom(at: Entrance, name: Annotated[str, argument("NAME", "Which.")], yes: Yes = False) -> None:
+def remove_custom(
+    at: CommandContext, name: Annotated[str, argument("NAME", "Which.")], yes: Yes = False
+) -> None:
     """Remove a server of your own, with its key."""
     if not yes:
         confirm(f"Remove custom:{name} and its key?")
@@ -316,7 +321,8 @@ def register(root: typer.Typer, panel: str) -> None:
 
 
 def model(
-    at: Entrance, name: Annotated[str | None, argument("MODEL", "The new one; without it, show.")] = None
+    at: CommandContext,
+    name: Annotated[str | None, argument("MODEL", "The new one; without it, show.")] = None,
 ) -> None:
     """Show the models, or set the one of the chosen provider and of every agent that works with it."""
     if name is None:

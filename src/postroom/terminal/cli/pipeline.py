@@ -15,23 +15,23 @@ from postroom.clock import SECOND, iso, micros
 from postroom.errors import InvalidField, StoreInUse
 from postroom.kernel import checks
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.consent import Yes, confirm
-from postroom.terminal.cli.entrance import Entrance, whoami
+from postroom.terminal.cli.confirm import Yes, confirm
+from postroom.terminal.cli.errors import FileTaken, NoStore, NotWritten, Unclear
 from postroom.terminal.cli.exports import Format, chosen, write
-from postroom.terminal.cli.failures import FileTaken, NoStore, NotWritten, Unclear
 from postroom.terminal.cli.options import argument, choice, flag, option
 from postroom.terminal.cli.output import Column, facts, some, span, table
+from postroom.terminal.cli.store_access import CommandContext, whoami
 from postroom.terminal.cli.values import When
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from postroom.pipeline.jobs.backtest import Guarded, Verdict
-    from postroom.pipeline.jobs.progress import Progress
+    from postroom.pipeline.jobs.backtest import BacktestVerdict, Guarded
+    from postroom.pipeline.jobs.progress import RunProgress
     from postroom.pipeline.jobs.run import Summary
     from postroom.pipeline.jobs.session import Where
     from postroom.pipeline.lake.lake import Lake
-    from postroom.pipeline.serving.engine import Engine
+    from postroom.pipeline.serving.engine import QueryEngine
 
 app = group("pipeline", "History, traces, costs and insights: the lake, on Spark.")
 
@@ -57,8 +57,8 @@ MemoryOption = Annotated[
 SinceOption = Annotated[When | None, option("TIME", "From this time on, or so long ago.", "--since")]
 
 
-def lake_of(at: Entrance, named: str | None) -> "Lake":
-    from postroom.pipeline.failures import PartMissing
+def lake_of(at: CommandContext, named: str | None) -> "Lake":
+    from postroom.pipeline.errors import PartMissing
 
     try:
         from postroom.pipeline.lake.lake import Lake
@@ -68,7 +68,7 @@ def lake_of(at: Entrance, named: str | None) -> "Lake":
     return Lake(where if "://" in where else str(Path(where).expanduser().absolute()))
 
 
-def source_of(at: Entrance):
+def source_of(at: CommandContext):
     from postroom.pipeline.sources.sqlite import SqliteSource
 
     path = at.path
@@ -78,7 +78,7 @@ def source_of(at: Entrance):
 
 
 @contextmanager
-def light(at: Entrance, lake: str | None) -> "Iterator[Engine]":
+def light(at: CommandContext, lake: str | None) -> "Iterator[QueryEngine]":
     found = lake_of(at, lake)
     from postroom.pipeline.serving.engine import engine
 
@@ -86,7 +86,7 @@ def light(at: Entrance, lake: str | None) -> "Iterator[Engine]":
         yield opened
 
 
-def _where(at: Entrance, lake: "Lake", master: str | None, remote: str | None, memory: int) -> "Where":
+def _where(at: CommandContext, lake: "Lake", master: str | None, remote: str | None, memory: int) -> "Where":
     from postroom.pipeline.jobs.session import where
     from postroom.pipeline.lake.tables import LEDGER
 
@@ -95,10 +95,10 @@ def _where(at: Entrance, lake: "Lake", master: str | None, remote: str | None, m
     return msgspec.structs.replace(chosen, quick=chosen.local and new < LITTLE)
 
 
-class Meter:
+class ProgressMeter:
     """Progress for people on a terminal, and lines of JSON for programs."""
 
-    def __init__(self, at: Entrance) -> None:
+    def __init__(self, at: CommandContext) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
         self._out = at.out
@@ -114,14 +114,14 @@ class Meter:
             disable=not self._live,
         )
 
-    def __enter__(self) -> "Meter":
+    def __enter__(self) -> "ProgressMeter":
         self._shown.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._shown.stop()
 
-    def __call__(self, progress: "Progress") -> None:
+    def __call__(self, progress: "RunProgress") -> None:
         if self._out.as_json:
             document = {"progress": msgspec.to_builtins(progress)}
             print(json.dumps(document), file=sys.stderr, flush=True)
@@ -147,7 +147,7 @@ class Meter:
     ],
 )
 def run(
-    at: Entrance,
+    at: CommandContext,
     lake: LakeOption = None,
     since: SinceOption = None,
     full_refresh: Annotated[
@@ -170,7 +170,7 @@ def run(
 
     It may be stopped at any time: the next run goes on where this one ended.
     """
-    from postroom.pipeline.failures import PartMissing
+    from postroom.pipeline.errors import PartMissing
 
     found = lake_of(at, lake)
     source = source_of(at)
@@ -188,13 +188,13 @@ def run(
         since=since.before(at.clock.now()) if since is not None else None,
     )
     where = _where(at, found, master, remote, memory)
-    with Meter(at) as meter, session(where) as spark:
+    with ProgressMeter(at) as meter, session(where) as spark:
         done = run_once(spark, found, source, at.clock, options, meter)
     held = _hold(at, found)
     at.out.show(_document(done, held), *_told(done, held))
 
 
-def _hold(at: Entrance, lake: "Lake") -> bool:
+def _hold(at: CommandContext, lake: "Lake") -> bool:
     """Let the store's pruner know how far it may go; when another process owns it, that one does so."""
     from postroom.pipeline.jobs.prune import hold
     from postroom.stores.sqlite import SqliteStore
@@ -238,7 +238,7 @@ def _told(done: "Summary", held: bool) -> list[Any]:
 
 @command(app, "watch", json=False, examples=["postroom pipeline watch", "postroom pipeline watch --every 1m"])
 def watch(
-    at: Entrance,
+    at: CommandContext,
     lake: LakeOption = None,
     every: Annotated[float, option("DURATION", "How often to look. Default 10s.", "--every")] = 10.0,
     master: MasterOption = None,
@@ -262,7 +262,7 @@ def watch(
 
 
 @command(app, "status", examples=["postroom pipeline status", "postroom pipeline status --json"])
-def status(at: Entrance, lake: LakeOption = None) -> None:
+def status(at: CommandContext, lake: LakeOption = None) -> None:
     """Show how far the lake has come, what it holds, and what its last run did."""
     found = lake_of(at, lake)
     from postroom.pipeline.serving.status import status as look
@@ -303,7 +303,7 @@ def status(at: Entrance, lake: LakeOption = None) -> None:
     ],
 )
 def query(
-    at: Entrance,
+    at: CommandContext,
     sql: Annotated[str, argument("SQL", "The question, or the word tables.")],
     lake: LakeOption = None,
     as_: Annotated[
@@ -348,7 +348,7 @@ def _shown(value: Any) -> Any:
     examples=["postroom pipeline report", "postroom pipeline report --since 7d --out week.html"],
 )
 def report(
-    at: Entrance,
+    at: CommandContext,
     lake: LakeOption = None,
     since: SinceOption = None,
     out: Annotated[Path, option("FILE", "Where to. Default postroom-report.html.", "--out")] = Path(
@@ -379,14 +379,14 @@ def report(
 
 @command(app, "compact", examples=["postroom pipeline compact", "postroom pipeline compact --sort"])
 def compact(
-    at: Entrance,
+    at: CommandContext,
     lake: LakeOption = None,
     sort: Annotated[bool, flag("Also put rows together that are looked up together.", "--sort")] = False,
 ) -> None:
     """Turn many small files of the lake into few large ones."""
     found = lake_of(at, lake)
     from postroom.pipeline.jobs.lock import locked
-    from postroom.pipeline.jobs.upkeep import compact as carry_out
+    from postroom.pipeline.jobs.maintenance import compact as carry_out
 
     with locked(found, at.clock):
         done = carry_out(found, _say(at), sort=sort)
@@ -397,7 +397,7 @@ def compact(
 
 @command(app, "vacuum", examples=["postroom pipeline vacuum", "postroom pipeline vacuum --keep 1d --dry-run"])
 def vacuum(
-    at: Entrance,
+    at: CommandContext,
     lake: LakeOption = None,
     keep: Annotated[
         float, option("DURATION", "Keep what older versions need. Default 7d.", "--keep")
@@ -407,7 +407,7 @@ def vacuum(
     """Delete files that nothing needs any more, also those that a killed run left behind."""
     found = lake_of(at, lake)
     from postroom.pipeline.jobs.lock import locked
-    from postroom.pipeline.jobs.upkeep import vacuum as carry_out
+    from postroom.pipeline.jobs.maintenance import vacuum as carry_out
 
     with locked(found, at.clock):
         done = carry_out(found, _say(at), keep=timedelta(seconds=keep), dry_run=dry_run)
@@ -421,7 +421,7 @@ def vacuum(
     examples=["postroom pipeline retain --keep 365d --dry-run", "postroom pipeline retain --keep 90d --yes"],
 )
 def retain(
-    at: Entrance,
+    at: CommandContext,
     keep: Annotated[float, option("DURATION", "How much of the past to keep, like 365d.", "--keep")],
     lake: LakeOption = None,
     gold: Annotated[bool, flag("Sums too; they hold nothing that anybody wrote.", "--gold")] = False,
@@ -434,7 +434,7 @@ def retain(
     """
     found = lake_of(at, lake)
     _must_exist(found)
-    from postroom.pipeline.jobs.retain import retain as carry_out
+    from postroom.pipeline.jobs.retention import retain as carry_out
 
     if not dry_run and not yes:
         would = carry_out(found, at.clock, keep_s=keep, gold=gold, dry_run=True)
@@ -451,14 +451,14 @@ def retain(
 
 
 def _must_exist(lake: "Lake") -> None:
-    from postroom.pipeline.failures import LakeMissing
+    from postroom.pipeline.errors import LakeMissing
     from postroom.pipeline.lake.tables import LEDGER
 
     if lake.open(LEDGER) is None:
         raise LakeMissing(lake=lake.location)
 
 
-def _say(at: Entrance):
+def _say(at: CommandContext):
     def say(name: str, numbers: dict[str, Any]) -> None:
         if not at.out.as_json:
             told = ", ".join(f"{value:,} {key.replace('_', ' ')}" for key, value in numbers.items())
@@ -469,7 +469,7 @@ def _say(at: Entrance):
 
 @command(app, "prune", examples=["postroom pipeline prune --keep 7d"])
 def prune(
-    at: Entrance,
+    at: CommandContext,
     lake: LakeOption = None,
     keep: Annotated[
         float, option("DURATION", "Keep what ended within this time. Default 7d.", "--keep")
@@ -491,7 +491,7 @@ def prune(
 
 @command(app, "erase", examples=["postroom pipeline erase sender_id telegram-ada --dry-run"])
 def erase(
-    at: Entrance,
+    at: CommandContext,
     field: Annotated[str, argument("FIELD", "labels.<name>, body.<path>, sender_id, source_id …")],
     value: Annotated[str, argument("VALUE", "The value that stands for the person.")],
     lake: LakeOption = None,
@@ -502,7 +502,7 @@ def erase(
 
     Erase it from the hot store first: postroom erase.
     """
-    from postroom.kernel.erasure import Subject, check_subject
+    from postroom.kernel.erasure.subject import Subject, check_subject
 
     found = lake_of(at, lake)
     from postroom.pipeline.jobs.erase import LakeEraser
@@ -533,7 +533,7 @@ def erase(
     ],
 )
 def backtest(
-    at: Entrance,
+    at: CommandContext,
     rule: Annotated[Path | None, option("FILE", "A rule as JSON, as for rule add.", "--rule")] = None,
     hops: Annotated[int | None, option("N", "A guard: so many hand-offs at most.", "--hops")] = None,
     messages: Annotated[int | None, option("N", "A guard: so many messages at most.", "--messages")] = None,
@@ -580,7 +580,7 @@ def _rule(path: Path) -> dict[str, Any]:
     return document
 
 
-def _told_rule(verdict: "Verdict") -> list[Any]:
+def _told_rule(verdict: "BacktestVerdict") -> list[Any]:
     shown: list[Any] = [
         f"The rule would have taken {verdict.matched:,} of {some(verdict.looked_at, 'message')}."
     ]
@@ -615,7 +615,7 @@ def _told_guard(found: "Guarded") -> list[Any]:
     ],
 )
 def replay(
-    at: Entrance,
+    at: CommandContext,
     trace: Annotated[str, argument("ID", "The conversation, or one of its messages.")],
     agent: Annotated[str | None, option("NAME", "To this agent instead.", "--agent")] = None,
     model: Annotated[str | None, option("NAME", "With this model instead.", "--model")] = None,
@@ -625,9 +625,9 @@ def replay(
 ) -> None:
     """Send what people wrote in a past conversation once more, marked, to an outbox that nobody delivers."""
     from postroom.kernel import commands as c
-    from postroom.pipeline.jobs.replay import Replay, replayed
+    from postroom.pipeline.jobs.replay import ReplayReport, replayed
 
-    wanted = Replay(trace=trace, agent=agent, model=model, usd=usd, number=number)
+    wanted = ReplayReport(trace=trace, agent=agent, model=model, usd=usd, number=number)
     with light(at, lake) as engine:
         commands = replayed(engine, wanted, whoami())
     with at.room() as room:
@@ -650,7 +650,7 @@ def replay(
     ],
 )
 def generate(
-    at: Entrance,
+    at: CommandContext,
     history: Annotated[float, option("DURATION", "How much time. Default 30d.", "--history")] = 2_592_000.0,
     rate: Annotated[float, option("N", "People who write on a weekday. Default 400.", "--rate")] = 400.0,
     seed: Annotated[int, option("N", "Another seed, another month. Default 1.", "--seed")] = 1,
@@ -658,11 +658,11 @@ def generate(
     until: Annotated[When | None, option("TIME", "When it ends. Default now.", "--until")] = None,
 ) -> None:
     """Make a month of mail with failures, hand-offs and costs, in a new store."""
-    from postroom.pipeline.generator.month import Plan
+    from postroom.pipeline.generator.month import MonthPlan
     from postroom.pipeline.generator.month import generate as make
 
     end = until.before(at.clock.now()) if until is not None else at.clock.now() // micros(60) * micros(60)
-    plan = Plan(end=end, days=history / 86_400, per_day=rate, seed=seed, events=events)
+    plan = MonthPlan(end=end, days=history / 86_400, per_day=rate, seed=seed, events=events)
     made = make(at.path, plan)
     at.out.show(
         {"store": str(at.path), **msgspec.to_builtins(made)},

@@ -2,15 +2,15 @@
 
 from typing import Annotated, Any
 
-from postroom.daemon.home import Home
+from postroom.app.home import Home
 from postroom.settings.names import check_id
 from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.connection import OfficeClient
-from postroom.terminal.cli.consent import Yes, confirm
-from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.office import ask
 from postroom.terminal.cli.options import argument
 from postroom.terminal.cli.output import Column, table
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("plugins", "Plugins: code of others that may change texts and hear what happens.")
 
@@ -19,7 +19,7 @@ _STATES = {"not_allowed": "not allowed", "missing": "allowed, but not there"}
 
 
 @command(app, "list", store=False, aliases=["ls"], examples=["postroom plugins list"])
-def list_plugins(at: Entrance) -> None:
+def list_plugins(at: CommandContext) -> None:
     """List plugins that are there or are allowed, and how they do."""
     found = ask(lambda office: office.get("/api/plugins"))
     rows = [
@@ -48,7 +48,7 @@ def list_plugins(at: Entrance) -> None:
 
 
 @command(app, "allow", store=False, examples=["postroom plugins allow polite --yes"])
-def allow(at: Entrance, name: Name, yes: Yes = False) -> None:
+def allow(at: CommandContext, name: Name, yes: Yes = False) -> None:
     """Let a plugin run. Its code can do whatever you can do."""
     known = {one["name"]: one for one in ask(lambda office: office.get("/api/plugins"))}
     if known.get(name, {}).get("state", "missing") == "missing":
@@ -62,12 +62,12 @@ def allow(at: Entrance, name: Name, yes: Yes = False) -> None:
 
 
 @command(app, "forbid", store=False, examples=["postroom plugins forbid polite"])
-def forbid(at: Entrance, name: Name) -> None:
+def forbid(at: CommandContext, name: Name) -> None:
     """Let a plugin run no more."""
     _change(at, name, on=False)
 
 
-def _change(at: Entrance, name: str, *, on: bool) -> None:
+def _change(at: CommandContext, name: str, *, on: bool) -> None:
     async def question(office: OfficeClient) -> tuple[Any, bool]:
         own = dict((await office.get("/api/settings")).get("plugins") or {})
         others = [each for each in own.get("allowed") or [] if each != name]

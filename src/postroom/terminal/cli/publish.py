@@ -10,11 +10,11 @@ from postroom.kernel.checks import JSON
 from postroom.kernel.model import ConsumerMode, Message, NewMessage, Queue, Receipt, Tier
 from postroom.kernel.states import State
 from postroom.terminal.cli import documents
-from postroom.terminal.cli.command import Gathered, command
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.command import GatheredOptions, command
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import QueuePath, argument, choice, flag, option
 from postroom.terminal.cli.output import some
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.values import When, json_or_text
 
 _TRACE = "Where it belongs"
@@ -25,7 +25,7 @@ def _trace(kind: str, about: str, name: str) -> Any:
     return option(kind, about, name, panel=_TRACE)
 
 
-OPTIONS = Gathered(
+OPTIONS = GatheredOptions(
     "options",
     {
         "type": Annotated[
@@ -93,7 +93,7 @@ def register(app: typer.Typer, panel: str) -> None:
 
 
 def publish(
-    at: Entrance,
+    at: CommandContext,
     queue: QueuePath,
     body: Annotated[str, argument("BODY", "JSON, or else a text; - reads it from stdin.")],
     options: dict[str, Any],
@@ -118,7 +118,7 @@ def publish(
     at.out.show(documented if lines else documented[0], told)
 
 
-def _resolved(at: Entrance, options: dict[str, Any]) -> dict[str, Any]:
+def _resolved(at: CommandContext, options: dict[str, Any]) -> dict[str, Any]:
     """Moments as the room takes them, labels as one map."""
     now = at.clock.now()
     values = {
@@ -150,7 +150,7 @@ def _lines(text: str) -> Iterable[str]:
     return (line for line in text.split("\n") if line.strip())
 
 
-def _decoded(at: Entrance, body: Any) -> Any:
+def _decoded(at: CommandContext, body: Any) -> Any:
     value, problem = json_or_text(body)
     if problem is not None:
         at.out.note(f"the body is not valid JSON ({problem}), so it goes as text")

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from postroom.kernel.model import ConsumerMode, Ordering, Overflow, QueueSettings
-from postroom.terminal.cli.command import Gathered
+from postroom.terminal.cli.command import GatheredOptions
 from postroom.terminal.cli.options import choice, option
 from postroom.terminal.cli.output import span
 from postroom.terminal.cli.values import CLEAR, duration_or_none, text_or_none, whole_or_none
@@ -16,7 +16,7 @@ def _setting(kind: str, about: str, name: str, **more: Any) -> Any:
     return option(kind, about, name, panel=_PANEL, **more)
 
 
-SETTINGS = Gathered(
+SETTINGS = GatheredOptions(
     "settings",
     {
         "ordering": Annotated[

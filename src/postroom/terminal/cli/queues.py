@@ -2,15 +2,15 @@
 
 from typing import Annotated, Any
 
-from postroom.kernel.model import ConsumerMode, Counts, PlaceState, Queue
-from postroom.room import SyncRoom
+from postroom.kernel.model import ConsumerMode, Counts, LifecycleState, Queue
+from postroom.runtime import SyncRoom
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import QueuePath, ScopeOption, argument, flag
 from postroom.terminal.cli.output import Column, facts, span, table
 from postroom.terminal.cli.queue_settings import SETTINGS, chosen
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("queue", "Queues: ordered channels in a scope, with their rules for retries and limits.")
 
@@ -19,7 +19,7 @@ STATES = ("pending", "delayed", "claimed", "completed", "expired", "cancelled", 
 
 @command(app, "list", examples=["postroom queue list", "postroom queue list --scope billing --json"])
 def list_queues(
-    at: Entrance,
+    at: CommandContext,
     scope: ScopeOption = None,
     system: Annotated[bool, flag("Also the system's own queues.", "--system")] = False,
 ) -> None:
@@ -65,7 +65,7 @@ def _row(queue: Queue, counts: Counts, states: tuple[str, ...]) -> tuple[Any, ..
     ],
 )
 def create(
-    at: Entrance,
+    at: CommandContext,
     queue: Annotated[
         str,
         argument("QUEUE", "scope/queue, or the queue alone for the default scope."),
@@ -91,7 +91,7 @@ def create(
         "postroom queue set jobs --ordering priority",
     ],
 )
-def change(at: Entrance, queue: QueuePath, settings: dict[str, Any]) -> None:
+def change(at: CommandContext, queue: QueuePath, settings: dict[str, Any]) -> None:
     """Change settings of a queue; what is not named stays. The word none takes a limit away.
 
     A new ordering gives every waiting message its new place at once.
@@ -113,7 +113,7 @@ def _summary(queue: Queue) -> str:
 
 
 @command(app, "show", examples=["postroom queue show jobs", "postroom queue show billing/invoices --json"])
-def show(at: Entrance, queue: QueuePath) -> None:
+def show(at: CommandContext, queue: QueuePath) -> None:
     """Show a queue: its settings, what it holds, and who subscribes to it."""
     with at.looking(at_messages=True) as room:
         found = room.queue(queue)
@@ -169,37 +169,37 @@ def _facts(queue: Queue, counts: Counts) -> list[tuple[str, Any]]:
 
 
 @command(app, "pause", examples=["postroom queue pause jobs"])
-def pause(at: Entrance, queue: QueuePath) -> None:
+def pause(at: CommandContext, queue: QueuePath) -> None:
     """Take no new messages and hand none out, until it is resumed."""
-    _state(at, queue, PlaceState.PAUSED)
+    _state(at, queue, LifecycleState.PAUSED)
 
 
 @command(app, "resume", examples=["postroom queue resume jobs"])
-def resume(at: Entrance, queue: QueuePath) -> None:
+def resume(at: CommandContext, queue: QueuePath) -> None:
     """Open a paused or draining queue again."""
-    _state(at, queue, PlaceState.ACTIVE)
+    _state(at, queue, LifecycleState.ACTIVE)
 
 
 @command(app, "drain", examples=["postroom queue drain jobs"])
-def drain(at: Entrance, queue: QueuePath) -> None:
+def drain(at: CommandContext, queue: QueuePath) -> None:
     """Take no new messages, but hand out those that wait."""
-    _state(at, queue, PlaceState.DRAINING)
+    _state(at, queue, LifecycleState.DRAINING)
 
 
 @command(app, "archive", examples=["postroom queue archive jobs"])
-def archive(at: Entrance, queue: QueuePath) -> None:
+def archive(at: CommandContext, queue: QueuePath) -> None:
     """Close a queue but keep everything in it."""
-    _state(at, queue, PlaceState.ARCHIVED)
+    _state(at, queue, LifecycleState.ARCHIVED)
 
 
 @command(app, "unarchive", examples=["postroom queue unarchive jobs"])
-def unarchive(at: Entrance, queue: QueuePath) -> None:
+def unarchive(at: CommandContext, queue: QueuePath) -> None:
     """Open an archived queue again."""
-    _state(at, queue, PlaceState.ACTIVE)
+    _state(at, queue, LifecycleState.ACTIVE)
 
 
 @command(app, "delete", examples=["postroom queue delete jobs"])
-def delete(at: Entrance, queue: QueuePath) -> None:
+def delete(at: CommandContext, queue: QueuePath) -> None:
     """Delete a queue that holds no open messages and has no dead letters."""
     with at.room() as room:
         path = room.queue(queue).path
@@ -207,7 +207,7 @@ def delete(at: Entrance, queue: QueuePath) -> None:
     at.out.show({"deleted": path}, f"{path} is deleted; what had ended in it stays in the archive.")
 
 
-def _state(at: Entrance, queue: str, state: PlaceState) -> None:
+def _state(at: CommandContext, queue: str, state: LifecycleState) -> None:
     with at.room() as room:
         changed = room.set_queue_state(queue, state)
         counts = room.counts(queue)

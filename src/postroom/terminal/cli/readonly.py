@@ -13,12 +13,12 @@ from urllib.parse import quote
 import apsw
 
 from postroom.errors import StoreCorrupt, StoreReadOnly, StoreTooNew
-from postroom.kernel.store import Transaction
-from postroom.stores.sqlite.faults import named, translated
+from postroom.kernel.ports import Transaction
+from postroom.stores.sqlite.errors import named, translated
 from postroom.stores.sqlite.migrate import APPLICATION_ID, newest
 from postroom.stores.sqlite.reader import SqliteReader
 from postroom.stores.sqlite.statements import one
-from postroom.terminal.cli.failures import NoStore, StoreUnreadable
+from postroom.terminal.cli.errors import NoStore, StoreUnreadable
 
 BUSY_MS = 5000
 TABLES = frozenset({"meta", "scopes", "queues", "figures", "messages", "contents", "archive", "ledger"})

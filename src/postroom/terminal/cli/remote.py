@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from postroom.kernel import commands as c
-from postroom.kernel.housekeeping.rounds import Rounds
-from postroom.kernel.verbs.claims import Taken
-from postroom.room import RoomOptions, SyncRoom, wire
-from postroom.room.core import Core
+from postroom.kernel.transitions.claim import ClaimedBatch
+from postroom.runtime import RoomOptions, SyncRoom, wire
+from postroom.runtime.core import RoomCore
+from postroom.runtime.housekeeping import HousekeepingLoop
 from postroom.terminal.cli.readonly import ReadOnlyFile
 
 KIND = "application/msgpack"
 AT_ONCE_S = 25.0
 
 
-class Asking:
+class RemoteCommitter:
     """Stands where the committer of a room stands that owns its store."""
 
     def __init__(self, url: str, token: str) -> None:
@@ -52,23 +52,25 @@ class Asking:
 class RemoteRoom(SyncRoom):
     """Waits at the house and not here, where nobody would ring."""
 
-    def __init__(self, core: Core, asking: Asking) -> None:
+    def __init__(self, core: RoomCore, asking: RemoteCommitter) -> None:
         super().__init__(core)
         self._at_the_house = asking
 
-    def _wait_and_claim(self, command: c.Claim, wait: float, enough: threading.Event | None = None) -> Taken:
+    def _wait_and_claim(
+        self, command: c.Claim, wait: float, enough: threading.Event | None = None
+    ) -> ClaimedBatch:
         until = time.monotonic() + wait
         while True:
             left = until - time.monotonic()
-            taken: Taken = self._at_the_house.execute(command, wait=min(max(left, 0), AT_ONCE_S))
+            taken: ClaimedBatch = self._at_the_house.execute(command, wait=min(max(left, 0), AT_ONCE_S))
             if taken.messages or left <= AT_ONCE_S:
                 return taken
 
 
 def remote_room(path: Path, url: str, token: str, actor: str) -> SyncRoom:
-    core = Core(ReadOnlyFile(path), RoomOptions(actor=actor, housekeeping=False))
+    core = RoomCore(ReadOnlyFile(path), RoomOptions(actor=actor, housekeeping=False))
     core.committer.close()
-    asking = Asking(url, token)
+    asking = RemoteCommitter(url, token)
     core.committer = asking  # type: ignore[assignment]
-    core.rounds = Rounds(asking.execute, core.clock, core.actor)
+    core.housekeeping = HousekeepingLoop(asking.execute, core.clock, core.actor)
     return RemoteRoom(core, asking)

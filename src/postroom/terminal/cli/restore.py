@@ -13,12 +13,12 @@ from postroom.errors import StoreCorrupt, StoreInUse, StoreReadOnly
 from postroom.stores.sqlite.owner import OwnerLock
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.consent import confirm
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import BackupDamaged, NoBackup, Unclear
+from postroom.terminal.cli.confirm import confirm
+from postroom.terminal.cli.errors import BackupDamaged, NoBackup, Unclear
 from postroom.terminal.cli.ledger import progress_bar
 from postroom.terminal.cli.options import argument, flag
 from postroom.terminal.cli.readonly import ReadOnlyFile
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.verify import verify
 
 
@@ -32,7 +32,7 @@ def register(app: typer.Typer, panel: str) -> None:
 
 
 def restore(
-    at: Entrance,
+    at: CommandContext,
     file: Annotated[Path, argument("FILE", "A copy that postroom backup made.")],
     check: Annotated[bool, flag("Only try it: read all of it and verify its ledger.", "--check")] = False,
     yes: Annotated[bool, flag("Do not ask.", "--yes", "-y")] = False,

@@ -4,19 +4,19 @@ from typing import Annotated, Any
 
 from postroom.clock import iso
 from postroom.errors import MessageNotFound
-from postroom.kernel import jsontext, service
+from postroom.kernel import jsontext, service_commands
+from postroom.kernel.ports import MessageFilter, Reader
 from postroom.kernel.reviews import answering, patterns
 from postroom.kernel.reviews.spec import field_of
 from postroom.kernel.rows import Stored
-from postroom.kernel.store import MessageFilter, Reader
 from postroom.kernel.templates import filled
-from postroom.room import SyncRoom
+from postroom.runtime import SyncRoom
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
-from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.options import MessageId, argument, option
 from postroom.terminal.cli.output import Column, ago, facts, json_text, table
 from postroom.terminal.cli.schemas import read_object
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("review", "Reviews: questions that wait for a person.")
 
@@ -42,7 +42,7 @@ def _title(spec: dict[str, Any]) -> str:
 
 
 @command(app, "list", examples=["postroom review list", "postroom review list --scope moderation --json"])
-def list_reviews(at: Entrance, scope: Scope = "default") -> None:
+def list_reviews(at: CommandContext, scope: Scope = "default") -> None:
     """List what waits for an answer, the most urgent first."""
     now = at.clock.now()
     with at.looking(at_messages=True) as room:
@@ -76,7 +76,7 @@ def _stored(room: SyncRoom, message_id: str) -> Stored:
 
 
 @command(app, "show", examples=["postroom review show 01890a5d-…"])
-def show(at: Entrance, message_id: MessageId) -> None:
+def show(at: CommandContext, message_id: MessageId) -> None:
     """Show a review as a reviewer sees it, and how it was decided."""
     with at.looking() as room:
         stored = _stored(room, message_id)
@@ -120,12 +120,12 @@ def show(at: Entrance, message_id: MessageId) -> None:
     ],
 )
 def answer(
-    at: Entrance,
+    at: CommandContext,
     message_id: MessageId,
     values: Annotated[list[str], argument("FIELD=VALUE", "A value for each field of the review.")],
 ) -> None:
     """Decide a review. The first answer counts; a second or late one is refused."""
-    from postroom.terminal.cli.failures import Unclear
+    from postroom.terminal.cli.errors import Unclear
 
     answers: dict[str, Any] = {}
     for text in values:
@@ -141,7 +141,7 @@ def answer(
                 field = section["field"]
                 if field in answers:
                     answers[field] = jsontext.decode(answers[field])
-        room.run(service.AnswerReview(message_id=message_id, answer=answers, actor=room.actor))
+        room.run(service_commands.AnswerReview(message_id=message_id, answer=answers, actor=room.actor))
     at.out.show({"id": message_id, "answer": answers}, "The review is answered.")
 
 
@@ -151,7 +151,7 @@ app.add_typer(pattern)
 
 @command(pattern, "add", examples=["postroom review pattern add moderation 1.0 spec.json --scope moderation"])
 def add_pattern(
-    at: Entrance,
+    at: CommandContext,
     name: Annotated[str, argument("NAME", "The pattern's name.")],
     version: Annotated[str, argument("VERSION", "Its version, like 1.0.")],
     file: Annotated[str, argument("FILE", "The spec as JSON; - reads it from stdin.")],
@@ -163,7 +163,7 @@ def add_pattern(
         number = room.scope(scope).id
         data = {"name": name, "version": version, "spec": spec}
         room.run(
-            service.File(
+            service_commands.PutServiceDocument(
                 kind=patterns.KIND,
                 key=patterns.key_of(number, name, version),
                 data=data,
@@ -178,7 +178,7 @@ def add_pattern(
 
 
 @command(pattern, "list", examples=["postroom review pattern list --scope moderation"])
-def list_patterns(at: Entrance, scope: Scope = "default") -> None:
+def list_patterns(at: CommandContext, scope: Scope = "default") -> None:
     """List patterns of a scope."""
     now = at.clock.now()
     with at.looking() as room:
@@ -199,7 +199,7 @@ def list_patterns(at: Entrance, scope: Scope = "default") -> None:
     examples=["""postroom review pattern preview moderation --parameters '{"text": "hello"}'"""],
 )
 def preview(
-    at: Entrance,
+    at: CommandContext,
     name: Annotated[str, argument("NAME", "The pattern's name, or name@version.")],
     parameters: Annotated[
         dict[str, Any] | None, option("JSON OBJECT", "What the placeholders are filled with.", "--parameters")

@@ -7,18 +7,18 @@ import msgspec
 
 from postroom.clock import iso
 from postroom.errors import InvalidField, MessageNotFound, QueueNotFound
-from postroom.kernel import checks, service
-from postroom.kernel.rules import drafting, matching, rule
+from postroom.kernel import checks, service_commands
+from postroom.kernel.ports import MessageFilter, Reader
+from postroom.kernel.rules import matching, parsing, rule
 from postroom.kernel.rules.rule import Rule
-from postroom.kernel.store import MessageFilter, Reader
-from postroom.room import SyncRoom
+from postroom.runtime import SyncRoom
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import NotKnown, Unclear
+from postroom.terminal.cli.errors import NotKnown, Unclear
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, json_text, table
 from postroom.terminal.cli.schemas import read_object
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("rule", "Rules: what happens to messages by itself.")
 
@@ -48,7 +48,7 @@ def _one(room: SyncRoom, scope: str, rule_id: str) -> tuple[int, Rule]:
 
 def _save(room: SyncRoom, number: int, scope: str, changed: Rule) -> None:
     room.run(
-        service.File(
+        service_commands.PutServiceDocument(
             kind=rule.KIND,
             key=f"{number}/{changed.id}",
             data=rule.written(changed),
@@ -77,7 +77,7 @@ def _shown(found: Rule, names: dict[int, tuple[str, str]]) -> dict[str, Any]:
     return document
 
 
-def _find(room: SyncRoom, scope: str) -> drafting.Find:
+def _find(room: SyncRoom, scope: str) -> parsing.Find:
     def find(name: str, field: str) -> int:
         try:
             return room.queue(name if "/" in name else f"{scope}/{name}").id
@@ -96,7 +96,7 @@ def _find(room: SyncRoom, scope: str) -> drafting.Find:
     ],
 )
 def add(
-    at: Entrance,
+    at: CommandContext,
     file: Annotated[str, argument("FILE", "The rule as JSON; - reads it from stdin.")],
     scope: Scope = "default",
 ) -> None:
@@ -105,14 +105,14 @@ def add(
     with at.room(make=True) as room:
         number = room.scope(scope).id
         now = at.clock.now()
-        made = drafting.drafted(document, _find(room, scope), rule_id=str(uuid.uuid4()), now=now)
+        made = parsing.drafted(document, _find(room, scope), rule_id=str(uuid.uuid4()), now=now)
         _save(room, number, scope, made)
         names = _names(room)
     at.out.show(_shown(made, names), f'The rule "{made.name}" ({made.id}) acts from now on.')
 
 
 @command(app, "list", examples=["postroom rule list --scope orders"])
-def list_rules(at: Entrance, scope: Scope = "default") -> None:
+def list_rules(at: CommandContext, scope: Scope = "default") -> None:
     """List rules in the order in which they are tried."""
     now = at.clock.now()
     with at.looking() as room:
@@ -135,7 +135,7 @@ def list_rules(at: Entrance, scope: Scope = "default") -> None:
 
 
 @command(app, "show", examples=["postroom rule show 3f2a --scope orders"])
-def show(at: Entrance, rule_id: RuleId, scope: Scope = "default") -> None:
+def show(at: CommandContext, rule_id: RuleId, scope: Scope = "default") -> None:
     """Show a rule whole."""
     with at.looking() as room:
         _, found = _one(room, scope, rule_id)
@@ -143,7 +143,7 @@ def show(at: Entrance, rule_id: RuleId, scope: Scope = "default") -> None:
     at.out.show(document, json_text(document))
 
 
-def _switch(at: Entrance, rule_id: str, scope: str, on: bool) -> None:
+def _switch(at: CommandContext, rule_id: str, scope: str, on: bool) -> None:
     with at.room() as room:
         number, found = _one(room, scope, rule_id)
         changed = msgspec.structs.replace(found, enabled=on, tripped_until=None, tripped_why=None)
@@ -153,24 +153,28 @@ def _switch(at: Entrance, rule_id: str, scope: str, on: bool) -> None:
 
 
 @command(app, "enable", examples=["postroom rule enable 3f2a --scope orders"])
-def enable(at: Entrance, rule_id: RuleId, scope: Scope = "default") -> None:
+def enable(at: CommandContext, rule_id: RuleId, scope: Scope = "default") -> None:
     """Put a rule to work, also one that the circuit breaker has stopped."""
     _switch(at, rule_id, scope, True)
 
 
 @command(app, "disable", examples=["postroom rule disable 3f2a --scope orders"])
-def disable(at: Entrance, rule_id: RuleId, scope: Scope = "default") -> None:
+def disable(at: CommandContext, rule_id: RuleId, scope: Scope = "default") -> None:
     """Let a rule rest."""
     _switch(at, rule_id, scope, False)
 
 
 @command(app, "remove", examples=["postroom rule remove 3f2a --scope orders"])
-def remove(at: Entrance, rule_id: RuleId, scope: Scope = "default") -> None:
+def remove(at: CommandContext, rule_id: RuleId, scope: Scope = "default") -> None:
     """Delete a rule."""
     with at.room() as room:
         number, found = _one(room, scope, rule_id)
         key, note = f"{number}/{found.id}", {"id": found.id}
-        room.run(service.Unfile(kind=rule.KIND, key=key, note=note, scope=scope, actor=room.actor))
+        room.run(
+            service_commands.DropServiceDocument(
+                kind=rule.KIND, key=key, note=note, scope=scope, actor=room.actor
+            )
+        )
     at.out.show({"removed": found.id}, f'The rule "{found.name}" is removed.')
 
 
@@ -184,7 +188,7 @@ def remove(at: Entrance, rule_id: RuleId, scope: Scope = "default") -> None:
     ],
 )
 def try_out(
-    at: Entrance,
+    at: CommandContext,
     file: Annotated[
         str | None, argument("FILE", "A rule that is not added yet; - reads it from stdin.")
     ] = None,
@@ -200,7 +204,7 @@ def try_out(
         _, rules = _rules(room, scope)
         if file is not None:
             document = read_object(file)
-            rules = [drafting.drafted(document, _find(room, scope), rule_id="draft", now=now)]
+            rules = [parsing.drafted(document, _find(room, scope), rule_id="draft", now=now)]
         names = _names(room)
 
         def look(reader: Reader) -> list[Any]:

@@ -3,12 +3,12 @@
 from typing import Annotated, Any
 
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.consent import Yes, confirm
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.confirm import Yes, confirm
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.office import ask, part
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, table
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("schedule", "Schedules: what is sent to whom by itself, and when.")
 
@@ -23,7 +23,8 @@ Which = Annotated[str, argument("NAME", "Its id or label.")]
     examples=["postroom schedule list", "postroom schedule list --agent coder"],
 )
 def list_schedules(
-    at: Entrance, agent: Annotated[str | None, option("NAME", "Only those for this agent.", "--agent")] = None
+    at: CommandContext,
+    agent: Annotated[str | None, option("NAME", "Only those for this agent.", "--agent")] = None,
 ) -> None:
     """List schedules."""
     found = ask(lambda office: office.get("/api/schedules", agent=agent))
@@ -53,7 +54,7 @@ def list_schedules(
     ],
 )
 def add(
-    at: Entrance,
+    at: CommandContext,
     agent: Annotated[str, argument("AGENT", "For which agent or team.")],
     message: Annotated[str, argument("TEXT", "What it is sent.")],
     cron: Annotated[str | None, option("CRON", "Minute, hour, day, month, weekday.", "--cron")] = None,
@@ -81,7 +82,7 @@ def add(
     aliases=["rm", "delete"],
     examples=["postroom schedule remove daily --yes"],
 )
-def remove(at: Entrance, name: Which, yes: Yes = False) -> None:
+def remove(at: CommandContext, name: Which, yes: Yes = False) -> None:
     """Remove a schedule. To keep it for later, pause it instead."""
     if not yes:
         confirm(f"Remove the schedule {name}?")
@@ -89,24 +90,24 @@ def remove(at: Entrance, name: Which, yes: Yes = False) -> None:
 
 
 @command(app, "pause", store=False, examples=["postroom schedule pause daily"])
-def pause(at: Entrance, name: Which) -> None:
+def pause(at: CommandContext, name: Which) -> None:
     """Switch a schedule off."""
     _switch(at, name, on=False)
 
 
 @command(app, "resume", store=False, examples=["postroom schedule resume daily"])
-def resume(at: Entrance, name: Which) -> None:
+def resume(at: CommandContext, name: Which) -> None:
     """Switch a schedule on again."""
     _switch(at, name, on=True)
 
 
-def _switch(at: Entrance, name: str, *, on: bool) -> None:
+def _switch(at: CommandContext, name: str, *, on: bool) -> None:
     done = ask(lambda office: office.put(f"/api/schedules/{part(name)}", {"enabled": on}))
     at.out.show(done["schedule"], f"{name} is {'on' if on else 'off'}.")
 
 
 @command(app, "run", store=False, examples=["postroom schedule run daily"])
-def run(at: Entrance, name: Which) -> None:
+def run(at: CommandContext, name: Which) -> None:
     """Send it once more, now."""
     done = ask(lambda office: office.post(f"/api/schedules/{part(name)}/run"))
     at.out.show(done, f"{name} is sent: {done['messageId']}.")

@@ -9,10 +9,10 @@ import typer
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, ago, table
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.values import json_object
 
 app = group("schema", "Schemas: what the bodies of a queue must look like.")
@@ -30,7 +30,7 @@ Scope = Annotated[str, option("NAME", "The scope it belongs to.", "--scope", aut
     ],
 )
 def add(
-    at: Entrance,
+    at: CommandContext,
     name: Annotated[str, argument("NAME", "The schema's name.")],
     file: Annotated[str, argument("FILE", "A JSON Schema (2020-12); - reads it from stdin.")],
     scope: Scope = "default",
@@ -60,7 +60,7 @@ def read_object(file: str) -> dict[str, Any]:
 
 
 @command(app, "list", examples=["postroom schema list", "postroom schema list --scope billing --json"])
-def list_schemas(at: Entrance, scope: Scope = "default") -> None:
+def list_schemas(at: CommandContext, scope: Scope = "default") -> None:
     """List the schemas of a scope; --json also gives their documents."""
     now = at.clock.now()
     with at.looking() as room:

@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from postroom.kernel.model import PlaceState, Scope
-from postroom.room import SyncRoom
+from postroom.kernel.model import LifecycleState, Scope
+from postroom.runtime import SyncRoom
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
-from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Column, table
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("scope", "Scopes: namespaces of queues, each with its own dead letters.")
 
@@ -18,7 +18,7 @@ NewName = Annotated[str, argument("SCOPE", "Small letters, digits, - and _; 63 a
 
 
 @command(app, "list", examples=["postroom scope list", "postroom scope list --json"])
-def list_scopes(at: Entrance) -> None:
+def list_scopes(at: CommandContext) -> None:
     """List the scopes, with what waits and what died in each."""
     with at.looking() as room:
         found = [(scope, *totals(room, scope)) for scope in room.scopes()]
@@ -60,7 +60,7 @@ def totals(room: SyncRoom, scope: Scope) -> tuple[int, int, int]:
     ],
 )
 def create(
-    at: Entrance,
+    at: CommandContext,
     scope: NewName,
     description: Annotated[str, option("TEXT", "What it is for.", "--description")] = "",
     display_name: Annotated[str, option("TEXT", "How people call it.", "--display-name")] = "",
@@ -73,31 +73,31 @@ def create(
 
 
 @command(app, "pause", examples=["postroom scope pause billing"])
-def pause(at: Entrance, scope: Name) -> None:
+def pause(at: CommandContext, scope: Name) -> None:
     """Take no new messages and hand none out, until it is resumed."""
-    _change(at, scope, PlaceState.PAUSED)
+    _change(at, scope, LifecycleState.PAUSED)
 
 
 @command(app, "resume", examples=["postroom scope resume billing"])
-def resume(at: Entrance, scope: Name) -> None:
+def resume(at: CommandContext, scope: Name) -> None:
     """Open a paused scope again."""
-    _change(at, scope, PlaceState.ACTIVE)
+    _change(at, scope, LifecycleState.ACTIVE)
 
 
 @command(app, "archive", examples=["postroom scope archive billing"])
-def archive(at: Entrance, scope: Name) -> None:
+def archive(at: CommandContext, scope: Name) -> None:
     """Close a scope but keep everything in it."""
-    _change(at, scope, PlaceState.ARCHIVED)
+    _change(at, scope, LifecycleState.ARCHIVED)
 
 
 @command(app, "unarchive", examples=["postroom scope unarchive billing"])
-def unarchive(at: Entrance, scope: Name) -> None:
+def unarchive(at: CommandContext, scope: Name) -> None:
     """Open an archived scope again."""
-    _change(at, scope, PlaceState.ACTIVE)
+    _change(at, scope, LifecycleState.ACTIVE)
 
 
 @command(app, "delete", examples=["postroom scope delete billing"])
-def delete(at: Entrance, scope: Name) -> None:
+def delete(at: CommandContext, scope: Name) -> None:
     """Delete a scope that holds no open messages and no dead letters."""
     with at.room() as room:
         room.delete_scope(scope)
@@ -106,7 +106,7 @@ def delete(at: Entrance, scope: Name) -> None:
     )
 
 
-def _change(at: Entrance, scope: str, state: PlaceState) -> None:
+def _change(at: CommandContext, scope: str, state: LifecycleState) -> None:
     with at.room() as room:
         changed = room.set_scope_state(scope, state)
     at.out.show(documents.scope(changed), f'The scope "{changed.slug}" is {changed.state}.')

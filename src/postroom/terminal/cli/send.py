@@ -13,11 +13,11 @@ import typer
 from postroom.errors import NotFound, PostroomError
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.connection import OfficeClient, connected
-from postroom.terminal.cli.entrance import Entrance, whoami
-from postroom.terminal.cli.failures import Unclear
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.office import part
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Output, clean
+from postroom.terminal.cli.store_access import CommandContext, whoami
 
 LOOK_S = 0.25
 CHANNEL = "cli"
@@ -77,7 +77,7 @@ def register(app: typer.Typer, panel: str) -> None:
 
 
 def send(
-    at: Entrance,
+    at: CommandContext,
     text: Annotated[
         list[str] | None, argument("TEXT", "What to say; without it, what comes on stdin.")
     ] = None,

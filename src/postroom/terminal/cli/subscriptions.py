@@ -6,9 +6,9 @@ import typer
 
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.entrance import Entrance
 from postroom.terminal.cli.options import QueuePath, argument, flag
 from postroom.terminal.cli.output import some
+from postroom.terminal.cli.store_access import CommandContext
 
 Name = Annotated[str, argument("NAME", "The subscriber's name.")]
 
@@ -24,7 +24,7 @@ def register(app: typer.Typer, panel: str) -> None:
 
 
 def subscribe(
-    at: Entrance,
+    at: CommandContext,
     queue: QueuePath,
     name: Name,
     earliest: Annotated[bool, flag("Also get what is still kept from before.", "--earliest")] = False,
@@ -42,7 +42,7 @@ def subscribe(
     )
 
 
-def unsubscribe(at: Entrance, queue: QueuePath, name: Name) -> None:
+def unsubscribe(at: CommandContext, queue: QueuePath, name: Name) -> None:
     """End a subscription; what the subscriber had not finished is cancelled."""
     with at.room() as room:
         path = room.queue(queue).path

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from postroom.settings.names import check_id
 from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.connection import OfficeClient
-from postroom.terminal.cli.consent import Yes, confirm
-from postroom.terminal.cli.entrance import Entrance
-from postroom.terminal.cli.failures import Taken, Unclear
+from postroom.terminal.cli.errors import FileTakenByOther, Unclear
 from postroom.terminal.cli.office import ask, part
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import facts, table
+from postroom.terminal.cli.store_access import CommandContext
 
 app = group("team", "Teams: agents that work together, with one who leads.")
 
@@ -32,7 +32,7 @@ async def _put(office: OfficeClient, team: str, entry: dict[str, Any]) -> dict[s
 
 
 @command(app, "list", store=False, aliases=["ls"], examples=["postroom team list"])
-def list_teams(at: Entrance) -> None:
+def list_teams(at: CommandContext) -> None:
     """List all teams."""
     found = ask(lambda office: office.get("/api/teams"))
     rows = [(key, one["name"], one["leader_agent"], ", ".join(one["agents"])) for key, one in found.items()]
@@ -40,7 +40,7 @@ def list_teams(at: Entrance) -> None:
 
 
 @command(app, "show", store=False, examples=["postroom team show dev"])
-def show(at: Entrance, team: TeamId) -> None:
+def show(at: CommandContext, team: TeamId) -> None:
     """Show one team."""
     found = ask(lambda office: _one(office, team))
     at.out.show(found, facts(found.items()))
@@ -48,7 +48,7 @@ def show(at: Entrance, team: TeamId) -> None:
 
 @command(app, "add", store=False, examples=["postroom team add dev lead coder reviewer --leader lead"])
 def add(
-    at: Entrance,
+    at: CommandContext,
     team: TeamId,
     agents: Annotated[list[str], argument("AGENT…", "Who is in it.")],
     name: Annotated[str | None, option("TEXT", "As people call it. Default its id.", "--name")] = None,
@@ -59,7 +59,7 @@ def add(
 
     async def question(office: OfficeClient) -> dict[str, Any]:
         if team.lower() in await office.get("/api/teams"):
-            raise Taken(what="a team", name=team, fix="postroom team add-agent")
+            raise FileTakenByOther(what="a team", name=team, fix="postroom team add-agent")
         return await _put(
             office, team, {"name": name or team, "agents": agents, "leader_agent": leader or agents[0]}
         )
@@ -69,7 +69,7 @@ def add(
 
 
 @command(app, "remove", store=False, aliases=["rm"], examples=["postroom team remove dev --yes"])
-def remove(at: Entrance, team: TeamId, yes: Yes = False) -> None:
+def remove(at: CommandContext, team: TeamId, yes: Yes = False) -> None:
     """Remove a team. Its agents stay, and what was said in its room is kept."""
     found = ask(lambda office: _one(office, team))
     if not yes:
@@ -85,7 +85,7 @@ def remove(at: Entrance, team: TeamId, yes: Yes = False) -> None:
     aliases=["agent-add", "member-add"],
     examples=["postroom team add-agent dev tester"],
 )
-def add_agent(at: Entrance, team: TeamId, agent: Member) -> None:
+def add_agent(at: CommandContext, team: TeamId, agent: Member) -> None:
     """Take an agent into a team."""
 
     async def question(office: OfficeClient) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def add_agent(at: Entrance, team: TeamId, agent: Member) -> None:
     aliases=["agent-remove", "member-remove"],
     examples=["postroom team remove-agent dev lead --leader coder"],
 )
-def remove_agent(at: Entrance, team: TeamId, agent: Member, leader: Leader = None) -> None:
+def remove_agent(at: CommandContext, team: TeamId, agent: Member, leader: Leader = None) -> None:
     """Take an agent out of a team."""
 
     async def question(office: OfficeClient) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import msgspec
 from postroom.errors import LedgerBroken
 from postroom.kernel import ledger
 from postroom.kernel.ledger import Event, Folded, Head
+from postroom.kernel.ports import Reader
 from postroom.kernel.states import TERMINAL
-from postroom.kernel.store import Reader
 from postroom.terminal.cli.documents import hexed
-from postroom.terminal.cli.failures import HeadMissing, LedgerUnreadable, StateDiffers
+from postroom.terminal.cli.errors import HeadMissing, LedgerUnreadable, StateDiffers
 
 AT_ONCE = 2000
 Progress = Callable[[int, int], None]

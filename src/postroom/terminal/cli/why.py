@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from postroom.clock import SECOND
 from postroom.kernel.ledger import Event
-from postroom.kernel.model import Message, PlaceState, Queue
+from postroom.kernel.model import LifecycleState, Message, Queue
 from postroom.kernel.states import OPEN, Change, State
-from postroom.room import SyncRoom
+from postroom.runtime import SyncRoom
 from postroom.terminal.cli.output import ago, clean, span
 
 
@@ -44,11 +44,11 @@ def _pending(room: SyncRoom, message: Message, now: int) -> str:
 
 
 def _shut(room: SyncRoom, queue: Queue) -> str | None:
-    closed = (PlaceState.PAUSED, PlaceState.ARCHIVED)
+    closed = (LifecycleState.PAUSED, LifecycleState.ARCHIVED)
     scope = room.scope(queue.scope)
     for kind, name, state in (("scope", scope.slug, scope.state), ("queue", queue.path, queue.state)):
         if state in closed:
-            verb = "resume" if state is PlaceState.PAUSED else "unarchive"
+            verb = "resume" if state is LifecycleState.PAUSED else "unarchive"
             return (
                 f'It waits, but the {kind} "{name}" is {state} and hands nothing out. '
                 f"Open it: postroom {kind} {verb} {name}"

@@ -1,0 +1,285 @@
+"""The doorkeeper: every request passes it first, streams included; nothing behind it is reached unchecked.
+
+In this order: the host's name, the page that asks, preflights, who asks, forged requests, the size.
+"""
+
+import hmac
+from collections.abc import Callable
+from typing import Any
+
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from postroom.api.auth.agent_tokens import AgentTokens
+from postroom.api.auth.callers import AuthenticatedCaller, CheckKey, Kind, no_keys
+from postroom.api.auth.errors import (
+    AgentNotHere,
+    CsrfRefused,
+    HeadersTooLarge,
+    HostRefused,
+    KeyNotHere,
+    OriginRefused,
+    RequestTooLarge,
+    TooManyAttempts,
+    TooManyRequests,
+    Unauthorized,
+    WrongToken,
+)
+from postroom.api.auth.headers import dressed, preflight_headers
+from postroom.api.auth.hosts import AllowedHosts, is_loopback
+from postroom.api.auth.logins import Logins
+from postroom.api.auth.owner_token import OwnerToken
+from postroom.api.auth.rate_limit import RateLimiter
+from postroom.api.auth.refusal_log import RefusalLog
+from postroom.api.responses import failure, is_queue_service
+from postroom.clock import Clock
+from postroom.errors import PostroomError
+from postroom.settings.model import Settings
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+# Reachable without a token; the login page because one logs in there.
+PROBES = frozenset({"/healthz", "/readyz"})
+OPEN = PROBES | {"/login", "/login.css"}
+TOOLS = "/mcp"
+STREAM = "/api/events/stream"
+# A stream has no end, and a link that logs in would be used up.
+NOT_LOOKED_AT = frozenset({STREAM, "/login"})
+MOST_HEADER_BYTES = 64 * 1024
+# A person may come here by a link on a page of others.
+ENTRANCES = frozenset({"/", "/login"})
+FAILURES_PER_MINUTE = 10
+_WANTED = frozenset(
+    name.encode()
+    for name in (
+        "host",
+        "origin",
+        "authorization",
+        "cookie",
+        "content-length",
+        "sec-fetch-site",
+        "sec-fetch-mode",
+        "x-csrf-token",
+        "x-forwarded-for",
+        "forwarded",
+        "accept",
+        "access-control-request-method",
+        "access-control-request-headers",
+        "access-control-request-private-network",
+    )
+)
+
+
+class AuthMiddleware:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: Callable[[], Settings],
+        owner: OwnerToken,
+        logins: Logins,
+        audit: RefusalLog,
+        clock: Clock,
+        agents: AgentTokens | None = None,
+        check_key: CheckKey = no_keys,
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._owner = owner
+        self._logins = logins
+        self._audit = audit
+        self._check_key = check_key
+        self._agents = agents or AgentTokens(owner, clock)
+        self._clock = clock
+        self._failures = RateLimiter(clock, FAILURES_PER_MINUTE)
+        self._known = settings()
+        self._learn(self._known)
+
+    def _learn(self, settings: Settings) -> None:
+        limits = settings.limits
+        self._known, self._names = settings, AllowedHosts(settings.api)
+        self._pace = RateLimiter(self._clock, limits.requests_per_minute)
+        most = limits.owner_requests_per_minute
+        self._owners_pace = RateLimiter(self._clock, most) if most is not None else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        settings = self._settings()
+        if settings is not self._known:
+            self._learn(settings)
+        visit = AuthAttempt(scope)
+        send = dressed(send, visit.origin if visit.origin and self._names.admits(visit.origin) else None)
+        try:
+            answer = await self._judge(visit, settings)
+        except PostroomError as error:
+            client = visit.client or "?"
+            self._audit.refused(error.code, client, visit.method, visit.path)
+            answer = _refusal(visit, error)
+        if answer is not None:
+            await answer(scope, receive, send)
+            return
+        limit = settings.limits.request_bytes
+        length = visit.header("content-length")
+        if length and not (length.isdecimal() and int(length) <= limit):
+            answer = failure(visit.path, RequestTooLarge(limit=limit))
+            answer.headers["connection"] = "close"
+            await answer(scope, receive, send)
+            return
+        if visit.method == "HEAD" and visit.path not in NOT_LOOKED_AT:
+            # Answered like GET; the server itself leaves the body out.
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, _measured(receive, limit), send)
+
+    async def _judge(self, visit: "AuthAttempt", settings: Settings) -> Response | None:
+        """The answer when the way ends here; None when it leads on."""
+        if visit.header_bytes > MOST_HEADER_BYTES:
+            raise HeadersTooLarge(limit=MOST_HEADER_BYTES)
+        host = visit.header("host")
+        if visit.twice("host") or not self._names.knows(host):
+            raise HostRefused(host=host[:100])
+        own = bool(visit.origin) and self._names.is_own(visit.origin, host)
+        if visit.origin and not own and not self._names.admits(visit.origin):
+            raise OriginRefused(origin=visit.origin[:100])
+        if not visit.origin and visit.header("sec-fetch-site") in ("cross-site", "same-site"):
+            # Images and links of other pages send no origin; links of people to our front door are welcome.
+            follows_link = visit.method == "GET" and visit.header("sec-fetch-mode") == "navigate"
+            if not (follows_link and visit.path in ENTRANCES):
+                raise OriginRefused(origin="another site")
+        if visit.method == "OPTIONS":
+            return Response(status_code=204, headers=preflight_headers(visit))
+        visit.scope.setdefault("state", {})["csrf"] = ""
+        caller = await self._who(visit, settings, own)
+        if visit.path not in PROBES:
+            self._count(visit, caller)
+        if caller is None and visit.path not in OPEN and not is_queue_service(visit.path):
+            raise Unauthorized
+        if caller is not None and caller.kind is Kind.KEY and not _is_for_keys(visit.path):
+            raise KeyNotHere
+        if caller is not None and caller.kind is Kind.AGENT and visit.path != TOOLS:
+            raise AgentNotHere(agent=caller.name)
+        visit.scope["state"]["caller"] = caller
+        return None
+
+    def _count(self, visit: "AuthAttempt", caller: AuthenticatedCaller | None) -> None:
+        """The owner's own programs all together, if they have a measure; others each by itself."""
+        if caller is not None and caller.kind is Kind.KEY and visit.path != TOOLS:
+            return  # the work queue has measures of its own
+        if caller is not None and caller.is_owner:
+            pace, who = self._owners_pace, "owner"
+        else:
+            pace, who = self._pace, f"{caller.kind}:{caller.name}" if caller else f"address:{visit.client}"
+        if pace is None:
+            return
+        if wait := pace.wait(who):
+            raise TooManyRequests(limit=pace.per_minute, seconds=wait)
+        pace.spend(who)
+
+    async def _who(self, visit: "AuthAttempt", settings: Settings, own: bool) -> AuthenticatedCaller | None:
+        if visit.header("authorization"):
+            return await self._by_token(visit)
+        session = self._logins.session(visit.header("cookie")) if visit.header("cookie") else None
+        if session is not None:
+            visit.scope["state"]["csrf"] = session.csrf
+            if visit.method not in SAFE and not self._is_own_page(visit, session.csrf, own):
+                raise CsrfRefused
+            return AuthenticatedCaller(Kind.BROWSER, "owner")
+        if settings.api.auth == "loopback" and is_loopback(visit.client) and not visit.is_forwarded:
+            return AuthenticatedCaller(Kind.LOCAL, "local")
+        return None
+
+    async def _by_token(self, visit: "AuthAttempt") -> AuthenticatedCaller | None:
+        scheme, _, token = visit.header("authorization").partition(" ")
+        token = token.strip()
+        if scheme.lower() == "bearer" and token and not visit.twice("authorization"):
+            if self._owner.matches(token):
+                return AuthenticatedCaller(Kind.OWNER, "owner")
+            if (agent := self._agents.caller(token)) is not None:
+                return agent
+            if (caller := await self._check_key(token)) is not None:
+                return caller
+        client = visit.client or "?"
+        if wait := self._failures.wait(client):
+            raise TooManyAttempts(seconds=wait)
+        self._failures.spend(client)
+        if is_queue_service(visit.path):
+            return None  # its own gate says more precisely what is wrong with a key
+        raise WrongToken
+
+    def _is_own_page(self, visit: "AuthAttempt", csrf: str, own: bool) -> bool:
+        """A browser sends the cookie by itself; only our own pages know the word that goes with it."""
+        return own and hmac.compare_digest(visit.header("x-csrf-token").encode(), csrf.encode())
+
+    def failed_login(self, client: str) -> None:
+        """Counts against the same measure as wrong tokens."""
+        if wait := self._failures.wait(client):
+            raise TooManyAttempts(seconds=wait)
+        self._failures.spend(client)
+
+
+class AuthAttempt:
+    """A request as the doorkeeper sees it: where to, from where, and the few headers that matter."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.client: str | None = scope["client"][0] if scope.get("client") else None
+        self._headers: dict[str, str] = {}
+        self._twice: set[str] = set()
+        self.header_bytes = 0
+        for name, value in scope["headers"]:
+            self.header_bytes += len(name) + len(value)
+            if name in _WANTED:
+                key = name.decode()
+                if key in self._headers:
+                    self._twice.add(key)
+                self._headers[key] = value.decode("latin-1")
+
+    def header(self, name: str) -> str:
+        return self._headers.get(name, "")
+
+    def twice(self, name: str) -> bool:
+        return name in self._twice
+
+    @property
+    def origin(self) -> str:
+        return self.header("origin")
+
+    @property
+    def is_forwarded(self) -> bool:
+        """Somebody stands between: then the address says nothing about who asks."""
+        return bool(self.header("x-forwarded-for") or self.header("forwarded"))
+
+    @property
+    def wants_page(self) -> bool:
+        return self.method == "GET" and "text/html" in self.header("accept")
+
+
+def _is_for_keys(path: str) -> bool:
+    return path == TOOLS or is_queue_service(path)
+
+
+def _refusal(visit: AuthAttempt, error: PostroomError) -> Response:
+    if isinstance(error, Unauthorized) and visit.wants_page:
+        return RedirectResponse("/login", status_code=303)
+    return failure(visit.path, error)
+
+
+def _measured(receive: Receive, limit: int) -> Receive:
+    """Bodies that do not say how long they are get counted as they come."""
+    taken = 0
+
+    async def counted() -> Message:
+        nonlocal taken
+        message: Any = await receive()
+        if message["type"] == "http.request":
+            taken += len(message.get("body", b""))
+            if taken > limit:
+                raise RequestTooLarge(limit=limit)
+        return message
+
+    return counted

@@ -1,0 +1,171 @@
+"""The board: tasks, their comments, and the projects they belong to."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from postroom.api.dependencies import Dependencies
+from postroom.api.error_responses import needs
+from postroom.api.openapi import AnswerModel, Id, ObjectBody, Ok, Text, answers
+from postroom.api.responses import OK, Json
+from postroom.office.tasks import Board
+
+Filter = Annotated[str | None, Query(max_length=200)]
+
+
+class NewTask(ObjectBody):
+    title: Annotated[str, Field(min_length=1)]
+    description: Text | None = None
+    status: str | None = None
+    assignee: str | None = None
+    assigneeType: str | None = None  # noqa: N815
+    projectId: str | None = None  # noqa: N815
+
+
+class TaskChange(ObjectBody):
+    title: str | None = None
+    description: Text | None = None
+    status: str | None = None
+    assignee: str | None = None
+    assigneeType: str | None = None  # noqa: N815
+    projectId: str | None = None  # noqa: N815
+    sortOrder: int | None = None  # noqa: N815
+
+
+class Columns(ObjectBody):
+    columns: dict[str, list[str]]
+
+
+class NewComment(ObjectBody):
+    content: Annotated[str, Field(min_length=1)]
+    author: str | None = None
+    authorType: str | None = None  # noqa: N815
+
+
+class NewProject(ObjectBody):
+    name: Annotated[str, Field(min_length=1)]
+    description: Text | None = None
+    status: str | None = None
+
+
+class ProjectChange(ObjectBody):
+    name: str | None = None
+    description: Text | None = None
+    prefix: str | None = None
+    color: str | None = None
+    status: str | None = None
+
+
+_NAMES = {"assigneeType": "assignee_type", "projectId": "project", "sortOrder": "sort_order"}
+
+
+def _given(body: ObjectBody) -> dict[str, Any]:
+    found = body.model_dump(exclude_none=True)
+    # A null takes a task out of its project, as an empty text does.
+    if "projectId" in body.model_fields_set and found.get("projectId") is None:
+        found["projectId"] = ""
+    return {_NAMES.get(name, name): value for name, value in found.items()}
+
+
+def routes(front: Dependencies) -> APIRouter:
+    api = APIRouter(tags=["tasks"])
+    board = Board(front.room, lambda: front.staff.office.directory)
+    comments, projects = board.comments, board.projects
+
+    @api.get("/api/tasks", responses=answers(list[AnswerModel]))
+    async def list_tasks(
+        project: Annotated[str | None, Query(max_length=200, alias="projectId")] = None,
+        status: Filter = None,
+        assignee: Filter = None,
+    ) -> Json:
+        """All tasks, or those of a project, a column, an assignee."""
+        found = await board.all(project=project or None, status=status or None, assignee=assignee or None)
+        return Json([task.shown() for task in found])
+
+    @api.post(
+        "/api/tasks", responses=answers(Ok, 400, 404, 409), openapi_extra=needs("title is required", "title")
+    )
+    async def add_task(task: NewTask) -> Json:
+        """Add a task to the board."""
+        return Json({"ok": True, "task": (await board.add(**_given(task))).shown()})
+
+    @api.put(
+        "/api/tasks/reorder",
+        responses=answers(Ok, 400, 404, 409),
+        openapi_extra=needs("columns map is required", "columns"),
+    )
+    async def reorder(wanted: Columns) -> Json:
+        """Put tasks into columns, in this order."""
+        await board.reorder(wanted.columns)
+        return Json(OK)
+
+    @api.get("/api/tasks/{id}", responses=answers(AnswerModel, 404))
+    async def show_task(id: Id) -> Json:  # noqa: A002
+        """One task, with the number of its comments."""
+        task = await board.show(id)
+        return Json({**task.shown(), "commentCount": await comments.count(id)})
+
+    @api.put("/api/tasks/{id}", responses=answers(Ok, 400, 404, 409))
+    async def change_task(id: Id, change: TaskChange) -> Json:  # noqa: A002
+        """Change any of a task's fields; an empty `projectId` takes it out of its project."""
+        return Json({"ok": True, "task": (await board.change(id, **_given(change))).shown()})
+
+    @api.delete("/api/tasks/{id}", responses=answers(Ok, 404, 409))
+    async def remove_task(id: Id) -> Json:  # noqa: A002
+        """Remove a task and its comments."""
+        await board.remove(id)
+        return Json(OK)
+
+    @api.get("/api/tasks/{id}/comments", responses=answers(list[AnswerModel], 404))
+    async def list_comments(id: Id) -> Json:  # noqa: A002
+        """What was said about a task, the oldest first."""
+        return Json([comment.shown() for comment in await comments.of(id)])
+
+    @api.post(
+        "/api/tasks/{id}/comments",
+        responses=answers(Ok, 400, 404, 409),
+        openapi_extra=needs("content is required", "content"),
+    )
+    async def add_comment(id: Id, said: NewComment) -> Json:  # noqa: A002
+        """Say something about a task."""
+        made = await comments.add(
+            id, said.content, author=said.author or "User", author_type=said.authorType or "user"
+        )
+        return Json({"ok": True, "comment": made.shown()})
+
+    @api.delete("/api/comments/{id}", responses=answers(Ok, 404, 409))
+    async def remove_comment(id: Id) -> Json:  # noqa: A002
+        """Remove a comment."""
+        await comments.remove(id)
+        return Json(OK)
+
+    @api.get("/api/projects", responses=answers(list[AnswerModel]))
+    async def list_projects(status: Filter = None) -> Json:
+        """All projects, the newest first."""
+        return Json([project.shown() for project in await projects.all(status or None)])
+
+    @api.post(
+        "/api/projects", responses=answers(Ok, 400, 409), openapi_extra=needs("name is required", "name")
+    )
+    async def add_project(project: NewProject) -> Json:
+        """Add a project; its prefix and colour are chosen for it."""
+        return Json({"ok": True, "project": (await projects.add(**_given(project))).shown()})
+
+    @api.get("/api/projects/{id}", responses=answers(AnswerModel, 404))
+    async def show_project(id: Id) -> Json:  # noqa: A002
+        """One project."""
+        return Json((await projects.show(id)).shown())
+
+    @api.put("/api/projects/{id}", responses=answers(Ok, 400, 404, 409))
+    async def change_project(id: Id, change: ProjectChange) -> Json:  # noqa: A002
+        """Change any of a project's fields."""
+        return Json({"ok": True, "project": (await projects.change(id, **_given(change))).shown()})
+
+    @api.delete("/api/projects/{id}", responses=answers(Ok, 404, 409))
+    async def remove_project(id: Id) -> Json:  # noqa: A002
+        """Remove a project. Its tasks stay, without one."""
+        await board.remove_project(id)
+        return Json(OK)
+
+    return api

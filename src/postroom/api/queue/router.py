@@ -1,0 +1,57 @@
+"""All routes together, as one router that is mounted under each of the service's paths."""
+
+from fastapi import APIRouter
+
+from postroom.api.queue.access import gated
+from postroom.api.queue.envelopes import Failure
+from postroom.api.queue.routes import (
+    access,
+    agents,
+    audit,
+    claims,
+    erasure,
+    keys,
+    messages,
+    queues,
+    reviews,
+    rules,
+    schemas,
+    scopes,
+    streams,
+    subscriptions,
+    webhooks,
+)
+from postroom.api.queue.service import QueueService
+
+PREFIXES = ("/v1", "/v1/modules/scaiqueue")
+PARTS = (
+    scopes,
+    queues,
+    messages,
+    claims,
+    schemas,
+    subscriptions,
+    rules,
+    reviews,
+    streams,
+    keys,
+    access,
+    audit,
+    erasure,
+    webhooks,
+    agents,
+)
+
+
+def router(house: QueueService, prefix: str = PREFIXES[0]) -> APIRouter:
+    """`prefix` is where it is mounted; the second one is only for clients that know no other."""
+    routes = APIRouter(
+        prefix=prefix,
+        route_class=gated(house),
+        tags=["work queue"],
+        include_in_schema=prefix == PREFIXES[0],
+        responses={"4XX": {"model": Failure}},
+    )
+    for part in PARTS:
+        part.add(routes)
+    return routes

@@ -1,0 +1,237 @@
+"""Scopes, queues, messages and the rest as the service shows them, in the words its clients know."""
+
+import base64
+from typing import Any
+
+from pydantic import BaseModel
+
+from postroom.api.queue.opaque import Opaque
+from postroom.clock import iso
+from postroom.kernel import checks
+from postroom.kernel.model import Counts, Message, Queue, Schema, Scope, Subscription
+from postroom.kernel.rules.moved_keys import shown_key
+from postroom.kernel.states import State
+
+# A delayed message is one that waits and is not visible yet; a dead one was dead-lettered.
+SHOWN_STATES = {State.DELAYED: "pending", State.DEAD: "dead_lettered"}
+MEANT_STATES: dict[str, tuple[State, ...]] = {
+    "pending": (State.PENDING, State.DELAYED),
+    "dead_lettered": (State.DEAD,),
+}
+
+
+def when(moment: int | None) -> str | None:
+    return None if moment is None else iso(moment)
+
+
+class ScopeView(BaseModel):
+    id: str
+    tenant_id: str
+    slug: str
+    display_name: str
+    description: str
+    state: str
+    created_at: str
+    updated_at: str
+
+
+def scope(found: Scope, opaque: Opaque) -> dict[str, Any]:
+    return {
+        "id": opaque.scope(found.id),
+        "tenant_id": found.tenant,
+        "slug": found.slug,
+        "display_name": found.display_name,
+        "description": found.description,
+        "state": found.state,
+        "created_at": when(found.created_at),
+        "updated_at": when(found.updated_at),
+    }
+
+
+class QueueView(BaseModel):
+    id: str
+    scope_id: str
+    slug: str
+    display_name: str
+    description: str
+    ordering: str
+    consumer_mode: str
+    visibility_timeout_s: float
+    max_retries: int
+    backoff_base_s: float
+    backoff_cap_s: float
+    concurrency: int | None
+    max_depth: int | None
+    overflow_policy: str
+    default_ttl_s: float | None
+    retention_s: float | None
+    state: str
+    system: bool
+    depth_pending: int
+    depth_claimed: int
+    depth_dead: int
+    created_at: str
+    updated_at: str
+
+
+def queue(found: Queue, counts: Counts, opaque: Opaque) -> dict[str, Any]:
+    settings = found.settings
+    return {
+        "id": opaque.queue(found.id),
+        "scope_id": opaque.scope(found.scope_id),
+        "slug": found.slug,
+        "display_name": settings.display_name,
+        "description": settings.description,
+        "ordering": settings.ordering,
+        "consumer_mode": settings.consumer_mode,
+        "visibility_timeout_s": settings.visibility_timeout_s,
+        "max_retries": settings.max_retries,
+        "backoff_base_s": settings.backoff_base_s,
+        "backoff_cap_s": settings.backoff_cap_s,
+        "concurrency": settings.concurrency,
+        "max_depth": settings.max_depth,
+        "overflow_policy": settings.overflow_policy,
+        "default_ttl_s": settings.default_ttl_s,
+        "schema": settings.schema,
+        "retention_s": settings.retention_s,
+        "state": found.state,
+        "system": found.system,
+        "depth_pending": counts.waiting,
+        "depth_claimed": counts.claimed,
+        "depth_dead": counts.dead,
+        "created_at": when(found.created_at),
+        "updated_at": when(found.updated_at),
+    }
+
+
+class MessageView(BaseModel):
+    id: str
+    tenant_id: str
+    scope_id: str | None
+    queue_id: str | None
+    scope: str
+    queue: str
+    state: str
+    message_type: str
+    content_type: str
+    body: Any
+    body_encoding: str | None = None
+    labels: dict[str, Any]
+    priority_tier: str
+    priority_score: int
+    attempts: int
+    correlation_id: str | None
+    causation_id: str | None
+    parent_id: str | None
+    hops: int
+    idempotency_key: str | None
+    ttl_seconds: float | None
+    deadline: str | None
+    delay_until: str | None
+    visible_at: str | None
+    claim_token: str | None = None
+    claimed_by_type: str | None
+    claimed_by_id: str | None
+    claimed_at: str | None
+    claim_expires_at: str | None
+    failure_reason: str | None
+    result: Any
+    hitl_spec: dict[str, Any] | None
+    origin_queue: str | None
+    subscription: str | None
+    source_type: str
+    source_id: str | None
+    created_at: str
+    completed_at: str | None
+    archived: bool
+
+
+def state(found: State) -> str:
+    return SHOWN_STATES.get(found, str(found.value))
+
+
+def message(
+    found: Message, opaque: Opaque, places: tuple[int, int] | None = None, *, token: bool = False
+) -> dict[str, Any]:
+    body, encoding = found.body, None
+    if isinstance(body, bytes | bytearray):
+        body, encoding = base64.b64encode(body).decode(), "base64"
+    holder, _, _ = (found.claimed_by or "").partition("#")
+    kind, _, name = holder.partition(":")
+    shown: dict[str, Any] = {
+        "id": found.id,
+        "tenant_id": found.tenant,
+        "scope_id": opaque.scope(places[0]) if places else None,
+        "queue_id": opaque.queue(places[1]) if places else None,
+        "scope": found.scope,
+        "queue": found.queue,
+        "state": state(found.state),
+        "message_type": found.message_type,
+        "content_type": found.content_type,
+        "body": body,
+        "labels": found.labels,
+        "priority_tier": found.priority_tier,
+        "priority_score": found.priority_score,
+        "attempts": found.attempts,
+        "correlation_id": found.correlation_id,
+        "causation_id": found.causation_id,
+        "parent_id": found.parent_id,
+        "hops": found.hop,
+        "idempotency_key": shown_key(found.idempotency_key),
+        "ttl_seconds": found.ttl_s,
+        "deadline": when(found.deadline),
+        "delay_until": when(found.delay_until),
+        "visible_at": when(found.visible_at),
+        "claimed_by_type": kind if name else ("worker" if holder else None),
+        "claimed_by_id": name or holder or None,
+        "claimed_at": when(found.claimed_at),
+        "claim_expires_at": when(found.claim_expires_at),
+        "failure_reason": found.failure_reason,
+        "result": found.result,
+        "hitl_spec": found.hitl_spec,
+        "origin_queue": found.origin_queue,
+        "subscription": found.subscription,
+        "source_type": found.source_type,
+        "source_id": found.source_id,
+        "created_at": when(found.created_at),
+        "completed_at": when(found.finished_at),
+        "archived": found.archived,
+    }
+    if encoding is not None:
+        shown["body_encoding"] = encoding
+    if token:
+        shown["claim_token"] = found.claim_token
+    return shown
+
+
+def schema(found: Schema, opaque: Opaque, scope_id: int) -> dict[str, Any]:
+    return {
+        "scope_id": opaque.scope(scope_id),
+        "name": found.name,
+        "version": found.version,
+        "schema": found.document,
+        "created_at": when(found.created_at),
+    }
+
+
+def subscription(found: Subscription, counts: Counts, opaque: Opaque) -> dict[str, Any]:
+    return {
+        "id": opaque.subscription(found.id),
+        "queue_id": opaque.queue(found.queue_id),
+        "queue": found.queue,
+        "name": found.name,
+        "progress": {
+            "pending": counts.waiting,
+            "claimed": counts.claimed,
+            "completed": counts.completed,
+            "ended_otherwise": counts.expired + counts.cancelled,
+        },
+        "created_at": when(found.created_at),
+    }
+
+
+def body_from(content_type: str, body: Any) -> Any:
+    """What came as JSON as the kernel takes it: opaque bytes come as base64."""
+    if content_type == checks.JSON or content_type.startswith("text/") or body is None:
+        return body
+    return base64.b64decode(body, validate=True)

@@ -1,0 +1,50 @@
+"""What a house without settings begins with: one agent that works with whatever is on this machine."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from postroom.app.home import Home
+from postroom.settings.model import DEFAULT_MODELS, DEFAULT_WORKSPACE
+
+AGENT = "assistant"
+_PROGRAMS = (("claude", "anthropic"), ("codex", "openai"), ("opencode", "opencode"))
+_KEYS = (
+    ("ANTHROPIC_API_KEY", "anthropic_api", "sonnet"),
+    ("OPENAI_API_KEY", "openai_api", "gpt-5.2"),
+)
+
+
+def provider_here(environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
+    """A provider and model that can work here; the offline one when there is no other."""
+    for program, provider in _PROGRAMS:
+        if shutil.which(program, path=environment.get("PATH", "")):
+            return provider, DEFAULT_MODELS[provider]
+    for key, provider, model in _KEYS:
+        if environment.get(key):
+            return provider, model
+    return "script", "default"
+
+
+def defaults(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    provider, model = provider_here(environment)
+    return {
+        "workspace": {"path": DEFAULT_WORKSPACE, "name": "postroom-workspace"},
+        "channels": {"enabled": []},
+        "agents": {AGENT: {"name": "Assistant", "provider": provider, "model": model}},
+        "teams": {},
+        # An agent that wakes up by itself costs money by itself; whoever wants that switches it on.
+        "monitoring": {"heartbeat_interval": 0},
+    }
+
+
+def prepare(home: Home, environment: Mapping[str, str] = os.environ) -> bool:
+    """Write the defaults unless there are settings already; whether it did."""
+    home.make()
+    if not home.is_new:
+        return False
+    made = defaults(environment)
+    # Under the file's lock, so that of two first starts at once neither undoes the other.
+    home.settings.update(lambda document: document or made)
+    return True

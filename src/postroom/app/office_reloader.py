@@ -1,0 +1,131 @@
+"""The office at work by the newest settings: when they change, a new office takes over from the old one.
+
+The lanes of both may run for a moment; the lease of a lane keeps each agent to one turn at a time.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from postroom.app.providers import registry_for
+from postroom.clock import Clock
+from postroom.errors import PostroomError
+from postroom.office.agents.room_changes import settle, sweep
+from postroom.office.events import translator
+from postroom.office.office import Office
+from postroom.office.plugins import PluginRegistry, named
+from postroom.runtime import Room
+from postroom.settings import Settings, SettingsFile, with_environment
+
+log = logging.getLogger("postroom.app")
+
+LOOK_S = 2.0
+
+
+class OfficeReloader:
+    def __init__(
+        self,
+        room: Room,
+        file: SettingsFile,
+        home: Path,
+        clock: Clock,
+        *,
+        works: bool = True,
+        environment: Mapping[str, str] = os.environ,
+        tools: Callable[[str, str], Path | None] | None = None,
+        changed: Callable[[Settings], None] = lambda settings: None,
+    ) -> None:
+        """`changed` hears of new settings before anybody works by them."""
+        self._room = room
+        self._file = file
+        self._home = home
+        self._clock = clock
+        self._works = works
+        self._environment = environment
+        self._tools = tools
+        self._changed = changed
+        self._settings = self._read()
+        self._plugins = PluginRegistry()
+        self._office = self._made(self._settings)
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._changing = asyncio.Lock()
+
+    @property
+    def office(self) -> Office:
+        return self._office
+
+    @property
+    def plugins(self) -> PluginRegistry:
+        return self._plugins
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    def _read(self) -> Settings:
+        return with_environment(self._file.load(), self._environment)
+
+    def _made(self, settings: Settings) -> Office:
+        registry = registry_for(settings, self._home, self._clock, self._environment)
+        return Office(
+            self._room,
+            settings,
+            registry,
+            folder=self._home,
+            clock=self._clock,
+            plugins=self._plugins,
+            tools=self._tools,
+        )
+
+    async def open(self) -> None:
+        await self._plugins.load(self._settings.plugins, self._home, room=self._room)
+        await self._office.furnish()
+        if self._works:
+            self._office.start()
+            await sweep(self._room, self._office.directory)
+            names = translator(self._room, lambda: self._office.directory)
+            await self._plugins.start(self._room, named(names))
+
+    async def apply(self) -> None:
+        """Also called when nothing changed; then nothing happens. The old office stays until the new one is
+        furnished: what cannot be done is tried again."""
+        async with self._changing:
+            settings = await asyncio.to_thread(self._read)
+            if settings == self._settings:
+                return
+            self._changed(settings)
+            made = self._made(settings)
+            await made.furnish()
+            before, old = self._office, self._settings
+            self._office, self._settings = made, settings
+            if self._works:
+                made.start()
+                leaving = asyncio.create_task(self._leave(before, old))
+                self._leaving.add(leaving)
+                leaving.add_done_callback(self._leaving.discard)
+
+    async def _leave(self, office: Office, old: Settings) -> None:
+        """Turns in hand may finish; then nothing waits any more for agents that are gone."""
+        await office.stop(grace=self._settings.guards.turn_timeout_s)
+        await settle(self._room, old, self._settings)
+
+    async def watch(self) -> None:
+        """Somebody may edit the file by hand."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self.apply()
+            except PostroomError as error:
+                log.warning("the settings are not used: %s", error)
+            except Exception:
+                log.exception("the settings are not used")
+
+    async def close(self, grace: float) -> None:
+        for leaving in self._leaving:
+            leaving.cancel()
+        await asyncio.gather(*self._leaving, return_exceptions=True)
+        if self._works:
+            await self._office.stop(grace=grace)
+        await self._plugins.close()

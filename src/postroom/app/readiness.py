@@ -1,0 +1,29 @@
+"""Whether the house would open again as things are. Asked before it closes, so that it never stays shut."""
+
+import os
+from collections.abc import Mapping
+
+from postroom.app.home import Home
+from postroom.app.http_server import check_address
+from postroom.app.roles import ProcessRole
+from postroom.errors import PostroomError
+from postroom.settings import with_environment
+
+
+class NotRestarted(PostroomError):
+    """Postroom goes on as it was, since it could not start again: {reason}"""
+
+    code = "NOT_RESTARTED"
+    exit_code = 6
+    http_status = 409
+
+
+def check(home: Home, roles: frozenset[ProcessRole], environment: Mapping[str, str] = os.environ) -> None:
+    try:
+        settings = with_environment(home.settings.load(), environment)
+        if ProcessRole.API in roles:
+            check_address(settings.api)
+            if settings.api.token:
+                settings.api.token.reveal(environment)
+    except PostroomError as error:
+        raise NotRestarted(reason=str(error)) from error

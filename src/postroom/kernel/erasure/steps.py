@@ -1,0 +1,113 @@
+"""One step of an erasure, and its end: counted first, then carried out, with proof in the ledger."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from postroom.errors import InvalidField
+from postroom.kernel import jsontext, service_commands, webhooks
+from postroom.kernel.erasure import subject as erasure
+from postroom.kernel.erasure.subject import Subject
+from postroom.kernel.model import Document
+from postroom.kernel.reviews import timeouts
+from postroom.kernel.rows import Stored
+from postroom.kernel.states import OPEN, State
+from postroom.kernel.transitions.context import TransitionContext
+
+AT_ONCE = 100
+
+
+class ErasureStep(msgspec.Struct, frozen=True):
+    """The messages of this step, those that must wait for their claim to end, and where the next goes on.
+
+    `earlier` are those that the same erasure has found before, told with its first step.
+    """
+
+    found: tuple[str, ...]
+    claimed: tuple[str, ...]
+    next_after: int | None
+    earlier: tuple[str, ...] = ()
+
+
+def erase(ctx: TransitionContext, command: service_commands.Erase) -> ErasureStep:
+    subject = msgspec.convert(command.subject, Subject)
+    erasure.check_subject(subject)
+    if command.mode not in ("erase", "redact"):
+        raise InvalidField("mode", f"is {command.mode!r}, must be erase or redact")
+    scope_id = ctx.scope(command.scope).id if command.scope is not None else None
+    looked = ctx.tx.erasable(ctx.tenant, scope_id, command.after, command.limit)
+    concerned = [stored for stored in looked if erasure.concerns(stored, subject)]
+    claimed = [stored.row.id for stored in concerned if stored.row.state == State.CLAIMED]
+    free = [stored for stored in concerned if stored.row.state != State.CLAIMED]
+    earlier = _earlier(ctx, command.job_id) if command.execute and not command.after else ()
+    if command.execute and free:
+        for stored in free:
+            _erase_one(ctx, stored, subject, command.mode)
+        ids = [stored.row.id for stored in free]
+        ctx.tx.forget_records(ctx.tenant, ids)
+        ctx.tx.forget_audit(ctx.tenant, ids)
+        _remember(ctx, f"{command.job_id}/{looked[-1].row.seq:020}", ids)
+        data = {"job": command.job_id, "messages": len(ids), "mode": command.mode}
+        ctx.record("erasure.step", scope=command.scope, data=data)
+    more = looked[-1].row.seq if len(looked) == command.limit else None
+    return ErasureStep(tuple(stored.row.id for stored in free), tuple(claimed), more, earlier)
+
+
+def _lists(ctx: TransitionContext, job_id: str) -> Iterator[Document]:
+    after = ""
+    while found := ctx.tx.documents(ctx.tenant, erasure.ERASED_IDS, f"{job_id}/", after, AT_ONCE):
+        yield from found
+        after = found[-1].key
+
+
+def _earlier(ctx: TransitionContext, job_id: str) -> tuple[str, ...]:
+    return tuple(message_id for each in _lists(ctx, job_id) for message_id in each.data["ids"])
+
+
+def _remember(ctx: TransitionContext, key: str, ids: list[str]) -> None:
+    """With those an earlier run has found in the same place: once erased, they are not found again."""
+    before = ctx.tx.document(ctx.tenant, erasure.ERASED_IDS, key)
+    known = before.data.get("ids", []) if before is not None else []
+    data = {"ids": list(dict.fromkeys([*known, *ids]))}
+    ctx.tx.save_document(ctx.tenant, Document.next(before, erasure.ERASED_IDS, key, data, ctx.now))
+
+
+def _erase_one(ctx: TransitionContext, stored: Stored, subject: Subject, mode: str) -> None:
+    content = stored.content
+    if mode == "redact":
+        content = erasure.redacted(content, subject)
+        result = erasure.redacted_bytes(stored.row.result, subject)
+        reason = erasure.redacted_text(stored.row.failure_reason, subject)
+    else:
+        content, result = erasure.emptied(content), None
+        reason = None if stored.row.failure_reason is None else erasure.ERASED
+    if content.hitl_spec is None and stored.content.hitl_spec is not None and stored.row.state in OPEN:
+        timeouts.given_up(ctx, stored.row, "it was erased")
+    ctx.tx.rewrite(stored.row.id, content, result=result, failure_reason=reason)
+
+
+def erase_echoes(ctx: TransitionContext, command: service_commands.EraseEchoes) -> ErasureStep:
+    """What was told to others of these messages: deliveries of webhooks, and copies for subscribers."""
+    about = set(command.message_ids)
+    looked = ctx.tx.erasable(ctx.tenant, None, command.after, command.limit)
+    found = [stored for stored in looked if _echo_of(stored) in about]
+    for stored in found:
+        reason = None if stored.row.failure_reason is None else erasure.ERASED
+        content = erasure.emptied(stored.content)
+        # A delivery must still be known by its webhook.
+        content.labels = stored.content.labels
+        ctx.tx.rewrite(stored.row.id, content, result=None, failure_reason=reason)
+    more = looked[-1].row.seq if len(looked) == command.limit else None
+    return ErasureStep(tuple(stored.row.id for stored in found), (), more)
+
+
+def _echo_of(stored: Stored) -> str | None:
+    if stored.row.message_type == webhooks.MESSAGE:
+        return jsontext.decode_any(stored.content.labels, {}).get("about")
+    return stored.row.causation_id if stored.row.message_type in webhooks.EVENTS else None
+
+
+def finish(ctx: TransitionContext, command: service_commands.FinishErasure) -> None:
+    for each in list(_lists(ctx, command.job_id)):
+        ctx.tx.save_document(ctx.tenant, each.gone_at(ctx.now))
+    ctx.record("erasure.completed", scope=command.scope, data={"job": command.job_id, **command.proof})

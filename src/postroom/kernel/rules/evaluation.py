@@ -1,0 +1,156 @@
+"""Rules at work: what was triggered is matched and acted on before the transaction ends.
+
+Nothing that goes wrong in a rule refuses the change that triggered it: the message stays where it is, and the
+scope's `_integrity` queue tells what happened.
+"""
+
+import logging
+from typing import Any
+
+import msgspec
+
+from postroom.clock import micros
+from postroom.errors import PostroomError
+from postroom.kernel import commands as c
+from postroom.kernel.model import NewMessage, Queue
+from postroom.kernel.rows import Row
+from postroom.kernel.rules.actions import AppliedAction
+from postroom.kernel.rules.breaker import MOST_HOPS, MOST_MATCHES, REST_S
+from postroom.kernel.rules.matching import SLOW_S, RuleMatch, facts_of, looks
+from postroom.kernel.rules.rule import KIND, Rule, Trigger, ordered, written
+from postroom.kernel.states import State
+from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.publish import PublishRun
+
+log = logging.getLogger("postroom.rules")
+
+INTEGRITY = "_integrity"
+KEEP_S = 30 * 24 * 3600
+# What a message must be for a trigger still to be true of it.
+FITTING = {
+    Trigger.PUBLISHED: frozenset({State.PENDING, State.DELAYED}),
+    Trigger.COMPLETED: frozenset({State.COMPLETED}),
+    Trigger.FAILED: frozenset({State.PENDING, State.DELAYED}),
+    Trigger.DEAD_LETTERED: frozenset({State.DEAD}),
+    Trigger.EXPIRED: frozenset({State.EXPIRED}),
+}
+
+
+def triggered(ctx: TransitionContext) -> None:
+    """Everything that was triggered so far, and what that triggers in turn."""
+    done: set[tuple[str, str, int]] = set()
+    actor, tenant = ctx.actor, ctx.tenant
+    while ctx.triggered:
+        message_id, trigger, queue_id, attempts = ctx.triggered.pop(0)
+        if (message_id, trigger, attempts) not in done:
+            done.add((message_id, trigger, attempts))
+            meet(ctx, message_id, Trigger(trigger), queue_id)
+    ctx.actor, ctx.tenant = actor, tenant
+
+
+def meet(ctx: TransitionContext, message_id: str, trigger: Trigger, queue_id: int | None = None) -> None:
+    """Let a message meet the rules of its scope; again in each queue a rule moves it to."""
+    moved = False
+    while True:
+        row = ctx.tx.row(message_id)
+        if row is None or row.state not in FITTING[trigger]:
+            return
+        queue = ctx.tx.queue_by_id(row.queue_id if queue_id is None else queue_id)
+        if queue.system or queue.scope_id not in ctx.ruled or row.subscription_id is not None:
+            return
+        if not _meet_once(ctx, row, queue, trigger, moved):
+            return
+        trigger, queue_id, moved = Trigger.PUBLISHED, None, True
+
+
+def _meet_once(ctx: TransitionContext, row: Row, queue: Queue, trigger: Trigger, moved: bool) -> bool:
+    """Whether the message was moved, so that it meets the rules of its new queue."""
+    content = ctx.tx.content(row)
+    facts = facts_of(row, content, queue.scope, queue.slug, ctx.now)
+    found = looks(_rules(ctx, queue), facts, trigger, queue.id, ctx.now, moved=moved)
+    for look in found:
+        if look.seconds > SLOW_S:
+            _trip(ctx, look.rule, row, queue, f"it took {look.seconds:.2f} s to look at one message")
+    if not found or not found[-1].matched:
+        return False
+    rule = found[-1].rule
+    if row.hop >= MOST_HOPS:
+        why = f"the message was passed on {row.hop} times, which is the limit; it stays in {queue.path}"
+        _find(ctx, "rule.hop_limit", rule, row, queue, why)
+        return False
+    if ctx.env.breaker.trips(rule.id, row.correlation_id or row.id, ctx.now):
+        why = f"it matched one conversation more than {MOST_MATCHES} times within a minute"
+        _trip(ctx, rule, row, queue, why)
+        return False
+    return _act(ctx, found[-1], row, content, facts, queue)
+
+
+def _act(
+    ctx: TransitionContext, look: RuleMatch, row: Row, content: Any, facts: dict[str, Any], queue: Queue
+) -> bool:
+    rule = look.rule
+    actor, tenant = ctx.actor, ctx.tenant
+    ctx.actor, ctx.tenant = f"rule:{rule.id}", row.tenant
+    try:
+        with ctx.savepoint():
+            return AppliedAction(ctx, rule, row, content, facts).do()
+    except PostroomError as error:
+        _find(ctx, "rule.failed", rule, row, queue, f"it could not act: {error}")
+    except Exception as error:
+        log.exception("the rule %s failed in an unforeseen way", rule.id)
+        _find(ctx, "rule.failed", rule, row, queue, f"it could not act: {type(error).__name__}")
+    finally:
+        ctx.actor, ctx.tenant = actor, tenant
+    return False
+
+
+def _rules(ctx: TransitionContext, queue: Queue) -> list[Rule]:
+    documents = ctx.tx.rules_of(queue.tenant, queue.scope_id)
+    known = ctx.env.rules.get(queue.scope_id)
+    if known is None or known[0] is not documents:
+        known = ctx.env.rules[queue.scope_id] = (documents, ordered(documents))
+    return known[1]
+
+
+def _trip(ctx: TransitionContext, rule: Rule, row: Row, queue: Queue, why: str) -> None:
+    """The rule rests for a while, and says so."""
+    until = ctx.now + micros(REST_S)
+    rested = msgspec.structs.replace(rule, tripped_until=until, tripped_why=why)
+    key = f"{queue.scope_id}/{rule.id}"
+    before = ctx.tx.document(row.tenant, KIND, key)
+    if before is None or before.gone:
+        return
+    ctx.tx.save_document(
+        row.tenant,
+        before.changed(written(rested), ctx.now),
+    )
+    ctx.tx.forget_rules()
+    _find(ctx, "rule.tripped", rule, row, queue, f"{why}; it rests for {REST_S} s")
+
+
+def _find(ctx: TransitionContext, kind: str, rule: Rule, row: Row, queue: Queue, why: str) -> None:
+    """An event of the ledger, and a message for whoever looks after the scope; one a minute is enough."""
+    actor, tenant = ctx.actor, ctx.tenant
+    ctx.actor, ctx.tenant = f"rule:{rule.id}", row.tenant
+    data = {"rule": rule.id, "name": rule.name, "message_id": row.id, "hops": row.hop, "why": why}
+    ctx.record(kind, scope=queue.scope, queue=queue.slug, data=data)
+    finding = NewMessage(
+        body={**data, "queue": queue.slug, "correlation_id": row.correlation_id, "trigger": rule.trigger},
+        message_type=kind,
+        idempotency_key=f"{kind}:{rule.id}:{row.id}:{ctx.now // (60 * 1_000_000)}",
+        correlation_id=row.correlation_id,
+        causation_id=row.id,
+        ttl_s=KEEP_S,
+        source_type="rule",
+        source_id=rule.id,
+    )
+    try:
+        with ctx.savepoint():
+            run = PublishRun(ctx)
+            run.take(c.Publish(queue=f"{queue.scope}/{INTEGRITY}", messages=[finding], tenant=row.tenant))
+            run.flush()
+    except PostroomError as error:
+        # The same finding in other words within the minute, or a scope that takes nothing: the ledger has it.
+        log.info("a finding was not published: %s", error)
+    finally:
+        ctx.actor, ctx.tenant = actor, tenant

@@ -1,0 +1,124 @@
+"""Dead letters: back to the queue they came from, or given up for good."""
+
+import msgspec
+
+from postroom.errors import InvalidField, WrongState
+from postroom.kernel import checks
+from postroom.kernel import commands as c
+from postroom.kernel.model import DEAD_LETTER, Queue
+from postroom.kernel.rows import Row
+from postroom.kernel.states import Change, State
+from postroom.kernel.transitions.context import TransitionContext, is_original, told
+from postroom.kernel.transitions.publish import deliveries_of
+
+
+def _dead(ctx: TransitionContext, command: c.Replay | c.Discard, verb: str) -> list[Row]:
+    if command.scope is not None:
+        if command.message_ids:
+            raise InvalidField("scope", "and message ids exclude each other")
+        scope = ctx.scope(command.scope)
+        home = ctx.tx.queue(ctx.tenant, scope.slug, DEAD_LETTER)
+        assert home is not None, "every scope has its dead letters"
+        return ctx.tx.rows_in_state(home.id, State.DEAD, command.limit)
+    rows = []
+    for message_id in dict.fromkeys(command.message_ids):
+        row = ctx.message(message_id)
+        state = "archived" if row is None else row.state
+        if row is None or row.state != State.DEAD:
+            raise WrongState(message_id=message_id, state=state, verb=verb)
+        rows.append(row)
+    return rows
+
+
+def _check_limit(ctx: TransitionContext, limit: int) -> None:
+    checks.check_count("limit", limit, least=1, most=ctx.limits.claim_batch)
+
+
+def replay(ctx: TransitionContext, command: c.Replay) -> list[str]:
+    """All or none of the ids, each with a clean slate of attempts.
+
+    It goes to the end of a fifo queue, and by rank and age elsewhere. Of a whole scope, deliveries whose
+    subscriber is gone stay where they are; asked for by id, they are an error.
+    """
+    _check_limit(ctx, command.limit)
+    rows = _replayable(ctx, command)
+    # A broadcast goes to all its subscribers anew, also to those who had given it up.
+    anew = {row.id for row in rows if row.subscription_id is None}
+    revived = []
+    for row in rows:
+        if row.subscription_id is not None and (row.parent_id in anew or _on_its_way(ctx, row)):
+            ctx.move(row, Change.DISCARDED, State.CANCELLED)
+            ctx.tx.save([row])
+        else:
+            _revive(ctx, row)
+            revived.append(row.id)
+    return revived
+
+
+def _replayable(ctx: TransitionContext, command: c.Replay) -> list[Row]:
+    if command.scope is None:
+        rows = _dead(ctx, command, "replayed")
+        for row in rows:
+            if _addressee(ctx, row) is None:
+                raise WrongState(message_id=row.id, state="dead and its subscriber gone", verb="replayed")
+        return rows
+    asked = command.limit
+    while True:
+        found = _dead(ctx, msgspec.structs.replace(command, limit=asked), "replayed")
+        rows = [row for row in found if _addressee(ctx, row) is not None]
+        if len(rows) >= command.limit or len(found) < asked:
+            return rows[: command.limit]
+        asked *= 4
+
+
+def _on_its_way(ctx: TransitionContext, row: Row) -> bool:
+    """Whether its subscriber is being given the same broadcast again already."""
+    assert row.parent_id is not None, "a delivery knows its broadcast"
+    return any(other.subscription_id == row.subscription_id for other in ctx.tx.deliveries(row.parent_id))
+
+
+def _addressee(ctx: TransitionContext, row: Row) -> int | None:
+    """The queue or subscription it came from, when that is still there."""
+    assert row.origin_queue_id is not None, "a dead letter knows where it came from"
+    if row.subscription_id is None:
+        return row.origin_queue_id
+    known = {subscription.id for subscription in ctx.tx.subscriptions(row.origin_queue_id)}
+    return row.subscription_id if row.subscription_id in known else None
+
+
+def _revive(ctx: TransitionContext, row: Row) -> None:
+    assert row.origin_queue_id is not None, "a dead letter knows where it came from"
+    queue, home = ctx.tx.queue_by_id(row.origin_queue_id), ctx.tx.queue_by_id(row.queue_id)
+    row.attempts = 0
+    row.visible_at = None
+    # What ran out of time before would only expire again; it gets the time it had, anew.
+    if row.expires_at is not None and row.expires_at <= ctx.now:
+        row.expires_at = ctx.now + max(row.expires_at - row.created_at, 1)
+    ctx.reorder(row, queue, entered_at=ctx.now)
+    ctx.tally(row, home, -1)
+    row.queue_id, row.origin_queue_id = queue.id, None
+    ctx.tally(row, queue, 1)
+    ctx.move(row, Change.REPLAYED, State.PENDING)
+    ctx.tx.relocate([row])
+    if is_original(row, queue):
+        broadcast_anew(ctx, row, queue)
+
+
+def broadcast_anew(ctx: TransitionContext, row: Row, queue: Queue) -> None:
+    reached = {delivery.subscription_id for delivery in ctx.tx.deliveries(row.id)}
+    subscriptions = [each for each in ctx.tx.subscriptions(queue.id) if each.id not in reached]
+    deliveries = deliveries_of(ctx, row, subscriptions)
+    ctx.admit(deliveries, queue, [told(delivery, parent=row.id) for delivery in deliveries])
+    ctx.tx.insert(deliveries, [ctx.tx.content(row)] * len(deliveries))
+    if not deliveries and not reached:
+        ctx.move(row, Change.COMPLETED, State.COMPLETED)
+        ctx.tx.save([row])
+
+
+def discard(ctx: TransitionContext, command: c.Discard) -> list[str]:
+    _check_limit(ctx, command.limit)
+    rows = _dead(ctx, command, "discarded")
+    for row in rows:
+        ctx.move(row, Change.DISCARDED, State.CANCELLED)
+    ctx.tx.save(rows)
+    return [row.id for row in rows]

@@ -1,0 +1,58 @@
+"""Messages that ended without a turn: worn out by crashes, dropped, or too late. Their person is told, once.
+
+What fails in a turn is told by the lane, in the unit that ends it.
+"""
+
+import contextlib
+import logging
+
+from postroom.errors import IdempotencyConflict, NotFound
+from postroom.kernel import commands as c
+from postroom.kernel.ledger import Event
+from postroom.kernel.states import Change
+from postroom.office import queues
+from postroom.office.lanes.batches import is_combined
+from postroom.office.ports import RoomPort
+from postroom.office.turns import outcomes
+from postroom.providers.protocol import ErrorKind
+
+log = logging.getLogger("postroom.office")
+
+# Who ends a message by a guard says so itself.
+TOLD_ELSEWHERE = frozenset({*(kind.value for kind in ErrorKind), "guard"})
+
+
+class FailureNotices:
+    def __init__(self, room: RoomPort) -> None:
+        self._room = room
+
+    async def see(self, event: Event) -> None:
+        if event.scope != queues.SCOPE or event.message_id is None:
+            return
+        if event.type == Change.DEAD_LETTERED:
+            ended = queues.is_inbox(event.details.get("from"))
+            if not ended or event.details.get("kind") in TOLD_ELSEWHERE:
+                return
+        elif event.type != Change.EXPIRED or not queues.is_inbox(event.queue):
+            return
+        await self._tell(event, event.message_id)
+
+    async def _tell(self, event: Event, message_id: str) -> None:
+        try:
+            message = await self._room.get(message_id)
+        except NotFound:
+            return  # pruned long ago
+        if is_combined(message):
+            return
+        agent = message.agent or ""
+        if event.type == Change.EXPIRED:
+            text = f"@{agent} did not get to your message in time, and it has expired. Send it again."
+        else:
+            reason = str(event.details.get("reason") or "it could not be worked on").rstrip(".")
+            text = outcomes.gave_up(agent, f"{reason}.", [message])
+        log.warning("message %s for @%s is given up (%s)", message_id, agent, event.type)
+        key = f"obituary:{message_id}:{event.seq}"
+        told = outcomes.tell(message, agent, text, kind="office.failure", key=key)
+        if told:
+            with contextlib.suppress(IdempotencyConflict):
+                await self._room.run(c.Unit(commands=tuple(told), actor=self._room.actor))

@@ -1,0 +1,57 @@
+"""The folder of files that came in and went out does not grow for ever: the oldest leave it.
+
+A file that goes while its message still waits is told as missing when it is to be sent; the message is not.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from postroom.clock import SECOND
+
+DAY_S = 24 * 3600
+
+
+class FileRetention(msgspec.Struct, frozen=True, kw_only=True):
+    """`days` None keeps for ever, as far as there is room."""
+
+    folder: Path
+    days: float | None = 30
+    most_bytes: int = 10 * 1024**3
+
+    def tidy(self, now: int) -> int:
+        """Remove what is too old, and the oldest of what is too much; how many files that was."""
+        files = sorted(_files(self.folder))
+        oldest = float("-inf") if self.days is None else now / SECOND - self.days * DAY_S
+        total = sum(size for _, size, _ in files)
+        removed = 0
+        for changed, size, path in files:
+            if changed >= oldest and total <= self.most_bytes:
+                break
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+                removed += 1
+            total -= size
+        if removed:
+            _remove_empty(self.folder)
+        return removed
+
+
+def _files(folder: Path) -> Iterator[tuple[float, int, str]]:
+    """When changed, how large, and where. Links are files like others here, and are never followed."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(place, name)
+            with contextlib.suppress(OSError):
+                found = os.lstat(path)
+                yield found.st_mtime, found.st_size, path
+
+
+def _remove_empty(folder: Path) -> None:
+    for place, _, _ in os.walk(folder, topdown=False):
+        if Path(place) != folder:
+            with contextlib.suppress(OSError):
+                os.rmdir(place)

@@ -1,0 +1,178 @@
+"""Mail comes in: a person's words are routed, cleaned and put into inboxes, once per platform message."""
+
+import logging
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from postroom.errors import InvalidField
+from postroom.kernel import checks
+from postroom.kernel import commands as c
+from postroom.kernel.model import NewMessage, Receipt
+from postroom.office import queues, tags
+from postroom.office.intake.default_addressee import Defaults
+from postroom.office.intake.routing import OfficeDirectory, Routed, RoutedMessage, Via, route
+from postroom.office.lanes.batches import team_of, text_of
+from postroom.office.ports import RoomPort, conversation
+
+log = logging.getLogger("postroom.office")
+
+MAIL = "office.mail"
+SAID = 200
+
+
+class Incoming(msgspec.Struct, frozen=True, kw_only=True):
+    """What a channel knows of a message. `platform_id` is the platform's own, and is never taken twice.
+    With `chat`, an `@` prefix chooses whom the next messages of that chat are for."""
+
+    channel: str
+    sender: str
+    text: str
+    sender_id: str | None = None
+    platform_id: str | None = None
+    fresh: bool = False
+    """The id was made just now for this message, so nobody can have sent it before."""
+    agent: str | None = None
+    chat: str | None = None
+    sticky: str | None = None
+    files: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+
+
+class IntakeResult(msgspec.Struct, frozen=True):
+    """What became of it: where it went, whether it had come before, and what to tell the sender at once.
+    Without receipts, it was only about the chat's default."""
+
+    routed: Routed
+    receipts: tuple[Receipt, ...]
+    notice: str | None = None
+
+    @property
+    def repeated(self) -> bool:
+        return bool(self.receipts) and all(not receipt.created for receipt in self.receipts)
+
+
+class Answering(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether each agent answers for itself or all together, for the office and for single teams."""
+
+    mode: str = "each"
+    teams: Mapping[str, str] = {}
+    timeout_s: float = 1800.0
+
+    def combined(self, letters: tuple[RoutedMessage, ...], directory: OfficeDirectory) -> bool:
+        teams = [letter.team or next(iter(directory.teams_of(letter.agent)), "") for letter in letters]
+        return any(self.teams.get(team, self.mode) == "combined" for team in teams)
+
+
+async def take_in(
+    room: RoomPort,
+    directory: OfficeDirectory,
+    mail: Incoming,
+    *,
+    answering: Answering | None = None,
+    defaults: Defaults | None = None,
+) -> IntakeResult:
+    """All addressees' copies are published together, or none. They are one conversation."""
+    _check(mail)
+    talk = f"{mail.channel}:{mail.platform_id}" if mail.platform_id else f"{mail.channel}:{uuid.uuid4().hex}"
+    if mail.platform_id and not mail.fresh and (earlier := await _taken_before(room, talk)):
+        return earlier
+    text, sticky, notice = mail.text, mail.sticky, None
+    commands: list[c.Command] = []
+    if mail.chat is not None and mail.agent is None:
+        kept = defaults or Defaults(room)
+        stuck, commands = await kept.read(text, directory, mail.channel, mail.chat, mail.platform_id)
+        notice, sticky = stuck.notice, stuck.sticky or sticky
+        if stuck.text is None:
+            if commands:
+                await room.run(c.Unit(commands=tuple(commands), actor=room.actor))
+            return IntakeResult(Routed(()), (), notice)
+        text = stuck.text
+    routed = route(text, directory, agent=mail.agent, sticky=sticky)
+    answering = answering or Answering()
+    combined = answering.combined(routed.letters, directory)
+    publishing = [
+        _published(mail, letter, talk, combined=combined, actor=room.actor) for letter in routed.letters
+    ]
+    if combined:
+        commands.append(_envelope(mail, routed, talk, answering.timeout_s, room.actor))
+    unit = c.Unit(commands=(*publishing, *commands), actor=room.actor)
+    answers: list[list[Receipt]] = await room.run(unit)
+    receipts = [receipt for answer in answers[: len(publishing)] for receipt in answer]
+    for letter, receipt in zip(routed.letters, receipts, strict=True):
+        log.info("message %s of %s (%s) for @%s", receipt.id, mail.sender, mail.channel, letter.agent)
+    return IntakeResult(routed, tuple(receipts), notice)
+
+
+def _check(mail: Incoming) -> None:
+    """Before anything is promised: an answer needs an outbox, which is named after the channel."""
+    if not mail.channel or not checks.QUEUE_SLUG.fullmatch(f"outbox/{mail.channel}"):
+        raise InvalidField("channel", f"{mail.channel!r} is not a name of small letters, digits, - and _")
+    if not mail.text.strip() and not mail.files:
+        raise InvalidField("text", "is empty; write something, or attach a file")
+
+
+async def _taken_before(room: RoomPort, talk: str) -> IntakeResult | None:
+    """By the platform's id alone: meanwhile the same words might be routed to somebody else."""
+    known = [
+        message
+        for message in await conversation(room, talk, scope=queues.SCOPE)
+        if message.message_type == MAIL
+    ]
+    if not known:
+        return None
+    letters = tuple(RoutedMessage(m.agent or "", team_of(m), text_of(m), Via(m.body["via"])) for m in known)
+    return IntakeResult(Routed(letters), tuple(Receipt(m.id, False, m.state) for m in known))
+
+
+def _published(mail: Incoming, letter: RoutedMessage, talk: str, *, combined: bool, actor: str) -> c.Command:
+    text = tags.with_attachments(letter.text, mail.files)
+    body = {"text": text, "team": letter.team, "via": letter.via, **_as_said(mail.text, letter.text)}
+    if combined:
+        body["replies"] = "combined"
+    message = NewMessage(
+        body=body,
+        message_type=MAIL,
+        agent=letter.agent,
+        files=list(mail.files) or None,
+        idempotency_key=f"{talk}:{letter.agent}" if mail.platform_id else None,
+        **_from(mail, talk),
+    )
+    return c.Publish(queue=queues.inbox(letter.agent), messages=[message], actor=actor)
+
+
+def _as_said(said: str, kept: str) -> dict[str, str]:
+    """What routing took away from the person's words, so that they can be shown as they were written."""
+    if said == kept:
+        return {}
+    prefix = said[: len(said) - len(kept)]
+    if said.endswith(kept) and len(prefix) <= SAID:
+        return {"prefix": prefix}
+    return {"said": said[:SAID]}
+
+
+def _envelope(mail: Incoming, routed: Routed, talk: str, timeout_s: float, actor: str) -> c.Command:
+    """What the answers of the conversation are gathered in."""
+    team = next((letter.team for letter in routed.letters if letter.team), None)
+    message = NewMessage(
+        body={"text": mail.text, "team": team},
+        message_type="office.gather",
+        delay_s=timeout_s,
+        agent=routed.letters[0].agent,
+        **_from(mail, talk),
+    )
+    return c.Publish(queue=queues.GATHER, messages=[message], actor=actor)
+
+
+def _from(mail: Incoming, talk: str) -> dict[str, Any]:
+    return {
+        "channel": mail.channel,
+        "sender": mail.sender,
+        "sender_id": mail.sender_id,
+        "metadata": dict(mail.metadata) or None,
+        "correlation_id": talk,
+        "source_type": "user",
+        "source_id": mail.sender_id or mail.sender,
+    }

@@ -1,0 +1,281 @@
+"""One batch of mail served: the agent's turn, and all that follows from it as one unit."""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from postroom.clock import Clock
+from postroom.errors import ClaimLost, Invalid, NotFound, QueueClosed, QueueFull, QueueNotFound
+from postroom.kernel import commands as c
+from postroom.kernel.model import Message
+from postroom.office import queues
+from postroom.office.files import Folders
+from postroom.office.guards.admission_check import AdmissionCheck
+from postroom.office.guards.admissions import TurnAdmission
+from postroom.office.guards.budgets import DOLLAR
+from postroom.office.guards.metering import metered
+from postroom.office.intake.routing import OfficeDirectory
+from postroom.office.lanes.batches import Batch, is_combined, text_of
+from postroom.office.lanes.slots import Slots, Starting
+from postroom.office.plugins import HookContext, PluginRegistry, fitting
+from postroom.office.ports import RoomPort
+from postroom.office.sessions import ProviderSession, Sessions
+from postroom.office.turns import outcomes, replies
+from postroom.office.turns.outcomes import Rules
+from postroom.office.turns.progress import TurnProgress
+from postroom.office.turns.replies import Reply, ReplyRules
+from postroom.office.turns.turn import TurnResult, take_turn
+from postroom.providers.fallback import run_with_fallback
+from postroom.providers.protocol import (
+    Cause,
+    ErrorKind,
+    Failed,
+    Finished,
+    Provider,
+    TurnLimits,
+    TurnRequest,
+    TurnStream,
+)
+from postroom.providers.registry import Choice, Registry
+
+log = logging.getLogger("postroom.office")
+
+RENEWED = "_(The conversation no longer fitted into the model. I went on in a new session, with a summary.)_"
+CARRIED = "[Your earlier session could not be continued. This is how it ended:]"
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent's turns are executed."""
+
+    agent: str
+    workspace: Path
+    choices: tuple[Choice, ...]
+    system_prompt: Callable[[], str] = str
+    limits: TurnLimits = TurnLimits()
+    folders: Folders | None = None
+    tools: Callable[[str, str], Path | None] | None = None
+    """Where the agent's program finds its tools; asked anew for each turn, with the message it is about."""
+
+
+class TurnDependencies(msgspec.Struct, frozen=True, kw_only=True):
+    """What all lanes of an office share."""
+
+    directory: OfficeDirectory
+    registry: Registry
+    sessions: Sessions
+    gate: AdmissionCheck
+    clock: Clock
+    slots: Slots
+    rules: Rules = Rules()
+    replies: ReplyRules = ReplyRules()
+    lease_s: float = 20.0
+    verbose: bool = False
+    plugins: PluginRegistry | None = None
+
+
+class TurnRunner:
+    """Where an agent's mail is served."""
+
+    def __init__(self, room: RoomPort, worker: Worker, deps: TurnDependencies) -> None:
+        self._room = room
+        self._worker = worker
+        self._deps = deps
+
+    async def serve(self, batch: Batch) -> None:
+        """Unless a guard turns it away: then it waits, and there is nothing to do."""
+        async with self._deps.gate.admit(batch, self._worker.agent) as visit:
+            if visit is not None:
+                await self._serve(batch, visit)
+
+    async def _serve(self, batch: Batch, visit: TurnAdmission) -> None:
+        deps, agent = self._deps, self._worker.agent
+        log.info("@%s begins: %s", agent, _named(batch))
+        session = await deps.sessions.of(batch.primary, agent)
+        turn = await self._take_turn(batch, session, visit)
+        if session.begun and _cannot_go_on(turn):
+            session = await self._renew(batch, session, turn)
+            turn = await self._take_turn(batch, session, visit)
+        reply = Reply("")
+        if isinstance(turn.verdict, Finished):
+            answer = turn.verdict.text
+            notes = [RENEWED] if session.carried is not None else []
+            notes += outcomes.too_many(batch.primary, agent, answer, deps.directory, deps.rules)
+            reply = await self._reply(batch.primary, answer, turn, notes)
+        remembered = deps.sessions.after(session, turn, _prompt(batch, session))
+        remembered.append(visit.settle(served=isinstance(turn.verdict, Finished)))
+        await self._settle(batch, turn, reply, remembered)
+
+    async def _settle(
+        self,
+        batch: Batch,
+        turn: TurnResult,
+        reply: Reply,
+        remembered: list[c.Command],
+        closed: frozenset[str] = frozenset(),
+    ) -> None:
+        """Together, or not at all. What only rode along and was cancelled meanwhile is left behind; of
+        teammates and rooms that are `closed` to mail, the reply tells."""
+        agent, deps, verdict = self._worker.agent, self._deps, turn.verdict
+        if isinstance(verdict, Finished):
+            commands = outcomes.finished(
+                batch, agent, turn, verdict.text, reply, deps.directory, deps.rules, closed
+            )
+        else:
+            commands = outcomes.failed(batch, agent, turn, verdict, await self._rules(), deps.clock.now())
+        try:
+            await self._room.run(c.Unit(commands=(*commands, *remembered), actor=agent))
+        except ClaimLost as lost:
+            rest = batch.without(lost.data["message_id"])
+            if rest is None:
+                raise
+            await self._settle(rest, turn, reply, remembered, closed)
+        except (QueueClosed, QueueFull, QueueNotFound) as error:
+            queue = error.data["queue"]
+            if queue in closed or not queues.is_among_agents(queue):
+                raise
+            log.warning("what @%s hands on to %s is left out: %s", agent, queue, error)
+            reply = outcomes.unreached(reply, agent, queue, error)
+            await self._settle(batch, turn, reply, remembered, closed | {queue})
+        else:
+            _note(agent, batch, turn)
+
+    async def _rules(self) -> Rules:
+        """With the attempts that the inbox allows now: whoever dies of its last one is told so."""
+        inbox, rules = queues.inbox(self._worker.agent), self._deps.rules
+        for queue in await self._room.queues(queues.SCOPE):
+            if queue.path == inbox:
+                attempts = min(rules.attempts, queue.settings.max_retries)
+                return msgspec.structs.replace(rules, attempts=attempts)
+        return rules
+
+    async def _reply(self, primary: Message, answer: str, turn: TurnResult, notes: list[str]) -> Reply:
+        """What is one part of a combined answer is signed and shortened with the others."""
+        rules, agent, folders = self._deps.replies, self._worker.agent, self._worker.folders
+        reply = await asyncio.to_thread(replies.collect, answer, turn.turn_id, folders, rules)
+        reply = await self._through_plugins(primary, reply)
+        if is_combined(primary):
+            return msgspec.structs.replace(reply, text="\n\n".join([reply.text, *notes]).strip())
+        done = await asyncio.to_thread(replies.finish, reply, agent, turn.turn_id, rules, notes)
+        return msgspec.structs.replace(done, metadata=reply.metadata)
+
+    async def _through_plugins(self, primary: Message, reply: Reply) -> Reply:
+        """Before the answer is signed, shortened and committed."""
+        if self._deps.plugins is None or not reply.text:
+            return reply
+        context = HookContext.of(primary, self._worker.agent, text_of(primary))
+        made = await self._deps.plugins.outgoing(reply.text, context)
+        metadata = fitting(made.metadata, primary.metadata)
+        return msgspec.structs.replace(reply, text=made.text, metadata=metadata)
+
+    async def _renew(self, batch: Batch, session: ProviderSession, turn: TurnResult) -> ProviderSession:
+        """The decision is kept with the failed turn: after a crash the new session begins all the same."""
+        sessions = self._deps.sessions
+        summary = await sessions.summary(session, turn.provider or self._first)
+        session, kept = sessions.renewed(session, summary)
+        commands = (kept, *outcomes.remember(batch.primary, self._worker.agent, turn))
+        await self._room.run(c.Unit(commands=commands, actor=self._worker.agent))
+        return session
+
+    @property
+    def _first(self) -> str:
+        return self._deps.registry.get(self._worker.choices[0].provider).name
+
+    async def _take_turn(self, batch: Batch, session: ProviderSession, visit: TurnAdmission) -> TurnResult:
+        turn = await self._run_turn(batch, session, visit)
+        visit.took(turn)
+        return turn
+
+    async def _run_turn(self, batch: Batch, session: ProviderSession, visit: TurnAdmission) -> TurnResult:
+        deps, agent, primary = self._deps, self._worker.agent, batch.primary
+        turn_id = uuid.uuid4().hex
+        verbose = deps.verbose and not is_combined(primary)
+        progress = TurnProgress(self._room, agent, primary, turn_id, verbose=verbose)
+        began: list[int] = []
+
+        async def starting() -> None:
+            if not began:
+                began.append(deps.clock.now())
+                visit.begins()
+                await progress.started(self._worker.choices[0].provider, self._worker.choices[0].model)
+
+        try:
+            request = await asyncio.to_thread(self._request, turn_id, batch, session, visit.left)
+            stream = await self._stream(request, session, starting)
+        except (NotFound, Invalid, OSError) as error:
+            # A provider that nobody knows, or a workspace that is refused, is told to the person; a full disk
+            # may be empty again.
+            kind = ErrorKind.CRASHED if isinstance(error, OSError) else ErrorKind.INVALID
+            now = deps.clock.now()
+            failed = Failed(kind=kind, message=str(error))
+            return TurnResult(turn_id=turn_id, verdict=failed, started_at=now, ended_at=now)
+        turn = await take_turn(turn_id, metered(stream, visit), deps.clock.now, progress.tell)
+        return msgspec.structs.replace(turn, started_at=began[0]) if began else turn
+
+    def _request(self, turn_id: str, batch: Batch, session: ProviderSession, left: int | None) -> TurnRequest:
+        worker = self._worker
+        budgets = [usd for usd in (worker.limits.budget_usd, left and left / DOLLAR) if usd is not None]
+        limits = msgspec.structs.replace(worker.limits, budget_usd=min(budgets, default=None))
+        system_prompt = worker.system_prompt()  # before all else: it refuses a workspace that leads elsewhere
+        worker.workspace.mkdir(parents=True, exist_ok=True)
+        return TurnRequest(
+            agent_id=worker.agent,
+            prompt=_prompt(batch, session),
+            workspace=worker.workspace,
+            turn_id=turn_id,
+            system_prompt=system_prompt,
+            session_id=session.ids.get(self._first),
+            limits=limits,
+            mcp_config=worker.tools(worker.agent, batch.primary.id) if worker.tools is not None else None,
+        )
+
+    async def _stream(self, request: TurnRequest, session: ProviderSession, starting: Starting) -> TurnStream:
+        deps = self._deps
+        attempts: list[tuple[Provider, TurnRequest]] = []
+        for provider, own in deps.registry.attempts(self._worker.choices, request, session.ids):
+            history = ()
+            if getattr(provider, "wants_history", False):
+                history = await deps.sessions.history(session, provider.name)
+            total = session.totals.get(provider.name)
+            own = msgspec.structs.replace(own, session_total=total, history=history)
+            attempts.append((deps.slots.limit(provider, starting), own))
+        return run_with_fallback(attempts)
+
+
+def _named(batch: Batch) -> str:
+    primary, more = batch.primary, len(batch.messages) - 1
+    origin = f"@{primary.from_agent}" if primary.from_agent else f"{primary.sender} ({primary.channel})"
+    return f"message {primary.id} of {origin}" + (f" and {more} more" if more else "")
+
+
+def _note(agent: str, batch: Batch, turn: TurnResult) -> None:
+    """For the log, once it is committed: what came of it, without the words that were said."""
+    took = (turn.ended_at - turn.started_at) / 1_000_000
+    cost = "" if turn.cost_usd is None else f", ${turn.cost_usd:.4f}"
+    if isinstance(turn.verdict, Finished):
+        said = len(turn.verdict.text)
+        log.info("@%s is done with %s: %d characters, %.1f s%s", agent, batch.primary.id, said, took, cost)
+        return
+    problem, detail = turn.verdict, f" ({turn.verdict.detail})" if turn.verdict.detail else ""
+    log.warning(
+        "@%s failed at %s by %s: %s: %s%s, %.1f s%s",
+        *(agent, batch.primary.id, turn.provider or "no provider", problem.kind.value),
+        *(problem.message, detail, took, cost),
+    )
+
+
+def _prompt(batch: Batch, session: ProviderSession) -> str:
+    if not session.carried:
+        return batch.prompt
+    return f"{CARRIED}\n\n{session.carried}\n\n------\n\n{batch.prompt}"
+
+
+def _cannot_go_on(turn: TurnResult) -> bool:
+    """Whether only a new session can help: the old one has outgrown the model, or is gone."""
+    verdict = turn.verdict
+    return isinstance(verdict, Failed) and (
+        verdict.kind is ErrorKind.CONTEXT_TOO_LONG or verdict.cause is Cause.SESSION_LOST
+    )

@@ -1,0 +1,1 @@
+"""Turns: what an agent is told, what it answers, and what follows from it."""

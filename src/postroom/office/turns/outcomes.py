@@ -1,0 +1,242 @@
+"""What follows from a turn, as commands that commit together: completion, reply, hand-offs, posts, record.
+
+The reply is written only with the completion, so a retry never repeats what was already sent.
+"""
+
+from collections.abc import Container
+from typing import Any
+
+import msgspec
+
+from postroom.clock import SECOND, micros
+from postroom.errors import PostroomError
+from postroom.kernel import commands as c
+from postroom.kernel.model import Message, NewMessage
+from postroom.office import queues
+from postroom.office.intake.routing import OfficeDirectory, Passed, pass_on
+from postroom.office.lanes.batches import Batch, is_combined, team_of, text_of
+from postroom.office.texts import fitted
+from postroom.office.turns.replies import Reply
+from postroom.office.turns.turn import TurnResult
+from postroom.providers.protocol import ErrorKind, Failed
+
+# How long a rate limit is waited for: when nobody knows, at least, and at most before it is tried again.
+RATE_LIMIT_S = 60.0
+SHORTEST_WAIT_S = 1.0
+LONGEST_WAIT_S = 24 * 3600.0
+# From here on the person hears of it.
+LONG_WAIT_S = 300.0
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """How far one conversation may go."""
+
+    mentions: int = 16
+    attempts: int = 5
+
+
+def held(message: Message, actor: str) -> dict[str, Any]:
+    assert message.claim_token is not None, "the lane holds what it settles"
+    return {"message_id": message.id, "token": message.claim_token, "actor": actor}
+
+
+def finished(
+    batch: Batch,
+    agent: str,
+    turn: TurnResult,
+    answer: str,
+    reply: Reply,
+    directory: OfficeDirectory,
+    rules: Rules,
+    closed: Container[str] = (),
+) -> list[c.Command]:
+    """`answer` is what the agent wrote, and `reply` what the person gets to read of it. Nothing is handed on
+    to queues that are `closed`."""
+    primary = batch.primary
+    commands = _complete(batch, agent, turn, reply)
+    if not is_combined(primary):
+        commands += tell(
+            primary, agent, reply.text, kind="office.reply", files=reply.files, metadata=reply.metadata
+        )
+    commands += remember(primary, agent, turn)
+    # Last, since clients are told of what was handed on after they are told of the answer.
+    passed = pass_on(answer, agent, directory, team=team_of(primary))
+    return [
+        *commands,
+        *(each for each in _hand_on(primary, agent, passed, rules) if each.queue not in closed),
+    ]
+
+
+def too_many(
+    primary: Message, agent: str, answer: str, directory: OfficeDirectory, rules: Rules
+) -> tuple[str, ...]:
+    """A word about what is not handed on, because one answer may hand on so much and no more."""
+    passed = pass_on(answer, agent, directory, team=team_of(primary))
+    left = sum(max(0, len(each) - rules.mentions) for each in (passed.handoffs, passed.posts))
+    if not left:
+        return ()
+    what = "1 more message to teammates was" if left == 1 else f"{left} more messages to teammates were"
+    return (f"_({what} not sent: {rules.mentions} of a kind go with one answer.)_",)
+
+
+def unreached(reply: Reply, agent: str, queue: str, error: PostroomError) -> Reply:
+    """The turn is paid for: what it could not hand on must not cost the answer."""
+    name = queue.removeprefix(queues.inbox("")).removeprefix(queues.room_of(""))
+    whom = f"@{name}" if queue == queues.inbox(name) else f"#{name}"
+    said = reply.text.removesuffix(signature := f"\n\n- [{agent}]")
+    note = f"\n\n_({whom} was not reached. {error})_" + ("" if said == reply.text else signature)
+    return msgspec.structs.replace(reply, text=said + note)
+
+
+def _complete(batch: Batch, agent: str, turn: TurnResult, reply: Reply) -> list[c.Command]:
+    """The message that was answered keeps the answer; the others say with which one they were answered."""
+    result: dict[str, Any] = {"turn": turn.turn_id, "agent": agent, "answer": fitted(reply.text)}
+    result["files"] = list(reply.files)
+    if reply.metadata and is_combined(batch.primary):
+        # The answer goes out later, with those of the others.
+        result["metadata"] = reply.metadata
+    together = {"turn": turn.turn_id, "agent": agent, "with": batch.primary.id}
+    return [
+        c.Complete(result=result if message is batch.primary else together, **held(message, agent))
+        for message in batch.messages
+    ]
+
+
+def _hand_on(primary: Message, agent: str, passed: Passed, rules: Rules) -> list[c.Publish]:
+    commands: list[c.Publish] = []
+    for handoff in passed.handoffs[: rules.mentions]:
+        note = _derived(primary, agent, {"text": fitted(handoff.text), "team": handoff.team}, "office.note")
+        note.agent = handoff.agent
+        commands.append(c.Publish(queue=queues.inbox(handoff.agent), messages=[note], actor=agent))
+    for post in passed.posts[: rules.mentions]:
+        body: dict[str, object] = {"text": fitted(post.text), "team": post.team, "post": fitted(post.body)}
+        note = _derived(primary, agent, body, "office.post")
+        note.channel = "chatroom"
+        commands.append(c.Publish(queue=queues.room_of(post.team), messages=[note], actor=agent))
+    return commands
+
+
+def handed(cause: Message, agent: str, to: str, text: str, team: str, by: str) -> c.Publish:
+    """A note to a teammate before the turn has ended. `by` says in a label how the agent sent it."""
+    note = _derived(cause, agent, {"text": fitted(text), "team": team}, "office.note")
+    note.agent, note.labels = to, {"by": by, "from": agent}
+    return c.Publish(queue=queues.inbox(to), messages=[note], actor=agent)
+
+
+def _derived(cause: Message, agent: str, body: dict[str, object], kind: str) -> NewMessage:
+    if is_combined(cause) and kind == "office.note":
+        body["replies"] = "combined"
+    return NewMessage(
+        body=body,
+        message_type=kind,
+        channel=cause.channel,
+        sender=cause.sender,
+        sender_id=cause.sender_id,
+        from_agent=agent,
+        metadata=dict(cause.metadata) or None,
+        correlation_id=cause.correlation_id,
+        causation_id=cause.id,
+        hop=cause.hop + 1,
+        source_type="agent",
+        source_id=agent,
+    )
+
+
+def tell(
+    cause: Message,
+    agent: str,
+    text: str,
+    *,
+    kind: str,
+    files: tuple[str, ...] = (),
+    key: str | None = None,
+    parts: tuple[str, ...] = (),
+    metadata: dict[str, Any] | None = None,
+) -> list[c.Command]:
+    """Something for the person behind a message; nothing when there is nobody who would read it.
+
+    `parts` are the messages whose answers it holds, when it holds several."""
+    if cause.channel is None or cause.channel in queues.SILENT:
+        return []
+    body: dict[str, object] = {"text": fitted(text), "original": fitted(text_of(cause), 32 * 1024)}
+    if parts:
+        body["parts"] = list(parts)
+    reply = _derived(cause, agent, body, kind)
+    reply.agent = agent
+    reply.files = list(files) or None
+    reply.idempotency_key = key
+    if metadata:
+        # What the channel itself said of the chat is not for plugins to change.
+        reply.metadata = {**metadata, **cause.metadata}
+    return [
+        queues.open_outbox(cause.channel),
+        c.Publish(queue=queues.outbox(cause.channel), messages=[reply], actor=agent),
+    ]
+
+
+def remember(primary: Message, agent: str, turn: TurnResult) -> list[c.Command]:
+    about = {"message_id": primary.id, "correlation_id": primary.correlation_id, "actor": agent}
+    return [c.AddRecord(kind="turn", key=turn.turn_id, data=turn.record(agent), **about)]
+
+
+def failed(
+    batch: Batch, agent: str, turn: TurnResult, problem: Failed, rules: Rules, now: int
+) -> list[c.Command]:
+    """A provider failure is a failure: later, again, or the end, and then the person is told what to do."""
+    primary = batch.primary
+    commands: list[c.Command] = []
+    # What is too long together may fit alone.
+    alone_next = problem.kind is ErrorKind.CONTEXT_TOO_LONG and bool(batch.company)
+    over: list[Message] = []
+    if problem.kind is ErrorKind.RATE_LIMIT:
+        until = _waits_until(problem, now)
+        waiting = [held(message, agent) for message in batch.messages]
+        commands += [c.Snooze(until=until, reason=problem.message, **each) for each in waiting]
+        commands += _told_to_wait(primary, agent, problem, until - now)
+        return [*commands, *remember(primary, agent, turn)]
+    for message in batch.messages:
+        # What the person is told to be over must be over, whatever the queue itself would allow.
+        final = not (problem.kind.may_pass or alone_next) or message.attempts >= rules.attempts
+        commands.append(
+            c.Fail(
+                reason=problem.message,
+                kind=problem.kind.value,
+                retry=not final,
+                delay_s=0.0 if alone_next else None,
+                **held(message, agent),
+            )
+        )
+        if final:
+            over.append(message)
+    if over and not is_combined(primary):
+        commands += tell(primary, agent, gave_up(agent, problem.message, over), kind="office.failure")
+    return [*commands, *remember(primary, agent, turn)]
+
+
+def _waits_until(problem: Failed, now: int) -> int:
+    """Not before the moment given. One that is past tells nothing, or the turn would be tried in a circle;
+    one that is far away may be meant for something else."""
+    if problem.retry_at is None or problem.retry_at <= now:
+        return now + micros(RATE_LIMIT_S)
+    seconds = (problem.retry_at - now) / SECOND
+    return now + micros(min(max(seconds, SHORTEST_WAIT_S), LONGEST_WAIT_S))
+
+
+def _told_to_wait(primary: Message, agent: str, problem: Failed, wait: int) -> list[c.Command]:
+    """Once for each moment that is named; what it waits for is kept with the message."""
+    if wait < micros(LONG_WAIT_S) or is_combined(primary) or primary.failure_reason == problem.message:
+        return []
+    text = (
+        f"@{agent} has to wait: {problem.message}\nYour message goes on by itself then, and nothing is lost."
+    )
+    return tell(primary, agent, text, kind="office.notice")
+
+
+def gave_up(agent: str, reason: str, over: list[Message]) -> str:
+    """What happened, and how to try again."""
+    ids = " ".join(message.id for message in over if message.subscription is None)
+    kept, it = ("Your messages are kept", "them") if " " in ids else ("Your message is kept", "it")
+    return (
+        f"@{agent} could not answer: {reason}\n"
+        f"{kept}. When the cause is gone, send {it} again with: postroom dead replay {ids}"
+    )

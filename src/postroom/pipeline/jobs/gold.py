@@ -1,0 +1,144 @@
+"""The gold steps: the days in which something changed are counted anew, all tables at the same time."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from postroom.pipeline.jobs.context import Context
+from postroom.pipeline.jobs.progress import RunProgress
+from postroom.pipeline.jobs.retention import day_of
+from postroom.pipeline.lake.compute import pc
+from postroom.pipeline.lake.files import FileWriter
+from postroom.pipeline.lake.lake import LakeFile, Positions
+from postroom.pipeline.lake.tables import (
+    AGENT_DAY,
+    CHANNEL_DAY,
+    COST_DAY,
+    FAILURE_CAUSES,
+    HANDOFF_GRAPH,
+    HANDOFFS,
+    MESSAGE_LIFE,
+    QUEUE_HOUR,
+    SLA,
+    SPANS,
+    TRACES,
+    TURNS,
+    Table,
+)
+from postroom.pipeline.lake.upsert import pieces, read_declared
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+AT_ONCE = 4
+
+
+class Sum(msgspec.Struct, frozen=True):
+    """A gold table, the silver tables it is made of, and how."""
+
+    table: Table
+    inputs: tuple[Table, ...]
+    make: Callable[..., "DataFrame"]
+
+
+def sums() -> tuple[Sum, ...]:
+    from postroom.pipeline.gold.agents import agent_day
+    from postroom.pipeline.gold.channels import channel_day
+    from postroom.pipeline.gold.costs import cost_day
+    from postroom.pipeline.gold.failures import failure_causes
+    from postroom.pipeline.gold.handoffs import handoff_graph
+    from postroom.pipeline.gold.queues import queue_hour, sla
+
+    return (
+        Sum(QUEUE_HOUR, (MESSAGE_LIFE,), queue_hour),
+        Sum(AGENT_DAY, (MESSAGE_LIFE, TURNS), agent_day),
+        Sum(SLA, (MESSAGE_LIFE,), sla),
+        Sum(CHANNEL_DAY, (TRACES, SPANS), channel_day),
+        Sum(FAILURE_CAUSES, (MESSAGE_LIFE,), failure_causes),
+        Sum(COST_DAY, (TURNS,), cost_day),
+        Sum(HANDOFF_GRAPH, (HANDOFFS, TRACES), _handoffs_only(handoff_graph)),
+    )
+
+
+def _handoffs_only(make: Callable[["DataFrame"], "DataFrame"]) -> Callable[..., "DataFrame"]:
+    # Traces tell which days changed; hand-offs have no number of their own.
+    return lambda handoffs, _: make(handoffs)
+
+
+def sum_up(at: Context, target: Positions, talked: Future[Any]) -> None:
+    """What needs no conversations is counted while those are still made; `talked` tells when they are."""
+    wanted = [each for each in sums() if not at.lake.positions(each.table).covers(target)]
+    if not wanted:
+        return
+    at.told(RunProgress(step="gold", total=len(wanted)))
+    early = [each for each in wanted if set(each.inputs) <= {MESSAGE_LIFE, TURNS}]
+    late = [each for each in wanted if each not in early]
+    done = 0
+    with at.log.step("gold", 0, target.ledger) as step, ThreadPoolExecutor(AT_ONCE) as pool:
+        for some in (early, late):
+            if some is late:
+                talked.result()
+            files = {table.name: at.lake.files(table) for each in some for table in each.inputs}
+            running = [pool.submit(_one, at, each, files, target) for each in some]
+            for future in running:
+                step.rows_out += future.result()
+                done += 1
+                at.told(RunProgress(step="gold", done=done, total=len(wanted)))
+    at.told(RunProgress(step="gold", done=done, total=done, finished=True))
+
+
+def changed_days(files: list[LakeFile], table: Table, done: Positions) -> set[str]:
+    """The days of a silver table that have something newer than these positions."""
+    if not table.tracked:
+        return set()
+    column = table.tracked[0]
+    after = done.records if column == "record_id" else done.ledger
+    return {file.cut or "" for file in files if file.high.get(column) is None or file.high[column] > after}
+
+
+def _one(at: Context, each: Sum, files: dict[str, list[LakeFile]], target: Positions) -> int:
+    done = at.lake.positions(each.table)
+    days = set[str]()
+    for table in each.inputs:
+        days |= changed_days(files[table.name], table, done)
+    # Of a day that was let go, only what happened late is there. Its sums stay as they were.
+    whole = day_of(max(at.lake.kept_from(table) for table in each.inputs)).isoformat()
+    days = {day for day in days if day >= whole}
+    if not days:
+        at.lake.commit(each.table, [], target)
+        return 0
+    frames = [
+        at.frame(table, [file for file in files[table.name] if file.cut in days]) for table in each.inputs
+    ]
+    rows = each.make(*frames).select(*each.table.schema.names).toArrow().cast(each.table.schema)
+    return _replace_days(
+        at, each.table, rows.sort_by([(name, "ascending") for name in each.table.key]), days, target
+    )
+
+
+def _replace_days(at: Context, table: Table, rows: pa.Table, days: set[str], target: Positions) -> int:
+    """Gold is small: the driver itself puts the new days in the place of the old ones, month by month."""
+    months = {day[:7] for day in days}
+    old = [file for file in at.lake.files(table) if file.cut in months]
+    gone = pa.array([date.fromisoformat(day) for day in sorted(days)], pa.date32())
+    by_month: dict[str | None, list[pa.Table]] = {month: [] for month in sorted(months)}
+    names = [name for name in table.schema.names if name != table.cut]
+    for file in old:
+        for part in read_declared(file.uri, table.schema):
+            kept = part.filter(pc.invert(pc.is_in(part["day"], value_set=gone)))
+            by_month[file.cut].append(kept.select(names))
+    for month, part in pieces(rows, table.cut or ""):
+        by_month.setdefault(month, []).append(part.select(names))
+    written = []
+    for month, parts in by_month.items():
+        whole = pa.concat_tables(parts) if parts else None
+        if whole is not None and whole.num_rows:
+            writer = FileWriter(at.lake.uri(table), table.schema, (table.cut or "", month), table.tracked)
+            writer.write(whole)
+            written.append(writer.close())
+    at.lake.commit(table, written, target, removed=old, about={"run": at.log.run_id})
+    return rows.num_rows

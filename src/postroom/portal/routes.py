@@ -1,0 +1,108 @@
+"""Logging in and out with a browser, and the front page."""
+
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import FastAPI, Query, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from postroom import __version__
+from postroom.api.auth.errors import EntryRefused
+from postroom.api.auth.logins import COOKIE, SESSION_S, Logins
+from postroom.api.auth.owner_token import OwnerToken
+from postroom.api.dependencies import Dependencies
+from postroom.api.openapi import AnswerModel, answers
+from postroom.api.responses import Json
+
+_FILES = files("postroom.portal") / "files"
+
+
+class Link(AnswerModel):
+    url: str
+    minutes: int
+
+
+def _page(name: str, **values: str) -> HTMLResponse:
+    text = Template((_FILES / name).read_text("utf-8"))
+    return HTMLResponse(text.substitute({key: escape(value) for key, value in values.items()}))
+
+
+def register(app: FastAPI, front: Dependencies, logins: Logins, failed: Callable[[str], None]) -> None:
+    owner = OwnerToken(front.token)
+
+    def welcome(request: Request) -> Response:
+        answer = RedirectResponse("/", status_code=303)
+        answer.set_cookie(
+            COOKIE,
+            logins.begin(),
+            max_age=SESSION_S,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    def refused(request: Request, problem: str, status: int) -> Response:
+        failed(request.client.host if request.client else "?")
+        answer = _page("login.html", problem=problem)
+        answer.status_code = status
+        return answer
+
+    @app.get("/login", include_in_schema=False)
+    async def login_page(
+        request: Request, code: Annotated[str | None, Query(max_length=200)] = None
+    ) -> Response:
+        if code is None:
+            return _page("login.html", problem="")
+        if not logins.redeem(code):
+            return refused(request, "This link was used before, or is too old.", 401)
+        return welcome(request)
+
+    @app.post("/login", include_in_schema=False)
+    async def login(request: Request) -> Response:
+        form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=5)
+        token = form.get("token", [""])[0].strip()
+        if not owner.matches(token):
+            return refused(request, "This is not the token of this office.", 401)
+        return welcome(request)
+
+    @app.post("/logout", include_in_schema=False)
+    async def logout() -> Response:
+        answer = RedirectResponse("/login", status_code=303)
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return answer
+
+    @app.post("/api/login-link", tags=["login"], responses=answers(Link))
+    async def login_link(request: Request) -> Json:
+        """A link that logs a browser in, once, within a quarter of an hour. For the owner only."""
+        if not request.state.caller.is_owner:
+            raise EntryRefused
+        code = logins.new_link()
+        host = request.headers["host"]
+        return Json({"url": f"{request.url.scheme}://{host}/login?code={code}", "minutes": 15})
+
+    @app.get("/api/session", tags=["login"], responses=answers(AnswerModel))
+    async def session(request: Request) -> Json:
+        """Who asks, and for browsers the word their requests must carry as `X-CSRF-Token`."""
+        caller = request.state.caller
+        return Json({"kind": caller.kind, "name": caller.name, "csrf": request.state.csrf})
+
+    @app.get("/", include_in_schema=False)
+    async def home(request: Request) -> Response:
+        return _page("home.html", csrf=request.state.csrf, version=__version__)
+
+    for name, kind in (("home.js", "text/javascript"), ("login.css", "text/css")):
+        app.get(f"/{name}", include_in_schema=False)(_file(name, kind))
+
+
+def _file(name: str, kind: str) -> Callable[[], Response]:
+    content = (_FILES / name).read_bytes()
+
+    def serve() -> Response:
+        return Response(content, media_type=kind)
+
+    return serve

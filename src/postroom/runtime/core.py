@@ -1,0 +1,121 @@
+"""What both kinds of room stand on: the store, the kernel's engine, the committer, and the housekeeping."""
+
+import random
+import socket
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from postroom.clock import Clock, SystemClock
+from postroom.errors import InvalidField, UnknownStore
+from postroom.ids import Ids, RandomIds
+from postroom.kernel import commands as c
+from postroom.kernel.checks import DEFAULT_SCOPE
+from postroom.kernel.engine import Engine
+from postroom.kernel.housekeeping.housekeepers import ROSTER, Retention
+from postroom.kernel.limits import Limits
+from postroom.kernel.message_view import MessageViews
+from postroom.kernel.ports import Reader, Store
+from postroom.kernel.transitions.context import KernelEnvironment
+from postroom.runtime.commit import Committer
+from postroom.runtime.housekeeping import HousekeepingLoop
+from postroom.runtime.wakeups import Wakeups
+from postroom.stores.memory import MemoryStore
+from postroom.stores.sqlite import SqliteStore
+from postroom.stores.sqlite.store import Durability
+
+T = TypeVar("T")
+
+
+class RoomOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a room is opened. The defaults are the safe ones."""
+
+    actor: str = ""
+    tenant: str = "default"
+    durability: Durability = "full"
+    housekeeping: bool = True
+    limits: Limits = Limits()
+    retention: Retention = Retention()
+    backups: Path | None = None
+    clock: Clock | None = None
+    ids: Ids | None = None
+    seed: int | None = None
+
+
+SQLITE = "sqlite:///"
+AT_ONCE = 1000
+
+
+def open_store(url: str, options: RoomOptions) -> Store:
+    """`sqlite:///relative.db`, `sqlite:////absolute/path.db`, a bare path to a file, or `memory://`."""
+    if url == "memory://":
+        return MemoryStore()
+    path = url.removeprefix(SQLITE) if url.startswith(SQLITE) else url
+    if not path or "://" in path:
+        raise UnknownStore(url=url)
+    return SqliteStore(Path(path).expanduser(), durability=options.durability, backups=options.backups)
+
+
+class RoomCore:
+    def __init__(self, store: Store, options: RoomOptions) -> None:
+        self.store = store
+        self.options = options
+        self.clock = options.clock or SystemClock()
+        self.actor = options.actor or f"{socket.gethostname()}:{uuid.uuid4().hex[:8]}"
+        self.wakeups = Wakeups()
+        env = KernelEnvironment(
+            self.clock,
+            options.ids or RandomIds(),
+            options.limits,
+            options.retention,
+            random.Random(options.seed),
+        )
+        self.committer = Committer(store, Engine(env), self.wakeups)
+        self.housekeeping = HousekeepingLoop(self.committer.execute, self.clock, self.actor)
+        self.directory = MessageViews(self._names)
+
+    @classmethod
+    def open(cls, url: str, options: RoomOptions) -> "RoomCore":
+        """The default scope is there from the beginning; housekeeping starts unless it is not wanted."""
+        core = cls(open_store(url, options), options)
+        try:
+            core.take_over()
+            core.committer.execute(
+                c.CreateScope(slug=DEFAULT_SCOPE, exist_ok=True, actor=core.actor, tenant=options.tenant)
+            )
+        except BaseException:
+            core.close()
+            raise
+        if options.housekeeping:
+            core.housekeeping.start()
+        return core
+
+    def take_over(self) -> None:
+        """What a dead owner of the store had in hand is free at once, not after its leases."""
+        dead = self.store.left_behind(self.actor)
+        while (
+            dead and self.committer.execute(c.TakeOver(dead=dead, limit=AT_ONCE, actor=self.actor)) == AT_ONCE
+        ):
+            pass
+
+    def close(self) -> None:
+        self.housekeeping.stop()
+        self.committer.close()
+        self.wakeups.ring_all()
+        self.store.close()
+
+    def housekeep(self, name: str) -> int:
+        if name not in {keeper.name for keeper in ROSTER}:
+            known = ", ".join(keeper.name for keeper in ROSTER)
+            raise InvalidField("name", f"{name!r} is no housekeeper; known are {known}")
+        return self.housekeeping.run_one(name)
+
+    def read(self, question: Callable[[Reader], T]) -> T:
+        with self.store.reader() as reader:
+            return question(reader)
+
+    def _names(self) -> tuple[dict[int, tuple[str, str]], dict[int, str]]:
+        return self.read(lambda reader: (reader.queue_names(), reader.subscription_names()))

@@ -1,0 +1,132 @@
+"""The rounds: a thread that runs each housekeeper when its time has come, if this process leads.
+
+Leadership is a lease in the store, so of many processes one keeps house, and another takes over when it dies.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from postroom.clock import Clock
+from postroom.errors import PostroomError, StoreClosed
+from postroom.kernel import commands as c
+from postroom.kernel.housekeeping.housekeepers import ROSTER, Housekeeper
+from postroom.kernel.housekeeping.steps import HousekeepingStep
+
+log = logging.getLogger("postroom.housekeeping")
+
+LEADERSHIP = "housekeeping"
+LEASE_S = 60.0
+RENEW_S = 20.0
+REPORT_S = 60.0
+STEPS_AT_ONCE = 50
+
+
+class HousekeepingLoop:
+    def __init__(
+        self,
+        execute: Callable[[c.Command], Any],
+        clock: Clock,
+        holder: str,
+        roster: tuple[Housekeeper, ...] = ROSTER,
+    ) -> None:
+        self._execute = execute
+        self._clock = clock
+        self._holder = holder
+        self._roster = roster
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._leads = False
+        self._renew_at = 0.0
+        self._next: dict[str, float] = {}
+        self._unreported: dict[str, tuple[int, int]] = {}
+        self._report_at: dict[str, float] = {}
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="postroom-housekeeping", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._stop.wait(self.round()):
+            pass
+        self._give_up()
+
+    def round(self) -> float:
+        """Everything that is due now; the seconds until the next is. One's error never stops the others."""
+        try:
+            if not self._lead():
+                return min(RENEW_S, 5.0)
+        except StoreClosed:
+            self._stop.set()
+            return 0.0
+        except Exception as error:
+            log.error("housekeeping waits: %s", error)
+            return 1.0
+        for housekeeper in self._roster:
+            now = time.monotonic()
+            if now >= self._next.get(housekeeper.name, 0.0):
+                self._next[housekeeper.name] = now + housekeeper.every_s
+                self.run_one(housekeeper.name)
+            if self._stop.is_set():
+                return 0.0
+        return max(0.01, min(self._next.values()) - time.monotonic())
+
+    def run_one(self, name: str) -> int:
+        """Run one housekeeper to the end of its work; how many items it handled."""
+        started, begun = self._clock.now(), time.monotonic()
+        items, cursor, error = 0, 0, None
+        try:
+            for _ in range(STEPS_AT_ONCE):
+                step: HousekeepingStep = self._execute(c.Housekeep(name=name, cursor=cursor, actor=name))
+                items += step.items
+                if step.cursor is None or self._stop.is_set():
+                    break
+                cursor = step.cursor
+        except Exception as problem:
+            error = f"{type(problem).__name__}: {problem}"
+            log.exception("%s failed", name)
+        self._report(name, started, time.monotonic() - begun, items, error)
+        return items
+
+    def _report(self, name: str, started: int, seconds: float, items: int, error: str | None) -> None:
+        """Idle runs are written once a minute, so that an idle room does not keep the disk awake."""
+        runs, _ = self._unreported.get(name, (0, 0))
+        self._unreported[name] = (runs + 1, started)
+        if not items and error is None and time.monotonic() < self._report_at.get(name, 0.0):
+            return
+        self._report_at[name] = time.monotonic() + REPORT_S
+        try:
+            self._execute(
+                c.ReportRun(
+                    name=name,
+                    started_at=started,
+                    duration_us=round(seconds * 1e6),
+                    items=items,
+                    runs=self._unreported.pop(name)[0],
+                    error=error,
+                )
+            )
+        except Exception as problem:
+            log.error("the run of %s could not be recorded: %s", name, problem)
+
+    def _lead(self) -> bool:
+        if time.monotonic() >= self._renew_at:
+            self._leads = self._execute(c.Lead(name=LEADERSHIP, holder=self._holder, seconds=LEASE_S))
+            self._renew_at = time.monotonic() + RENEW_S
+        return self._leads
+
+    def _give_up(self) -> None:
+        if not self._leads:
+            return
+        try:
+            self._execute(c.Lead(name=LEADERSHIP, holder=self._holder, seconds=0))
+        except PostroomError as error:
+            log.warning("leadership was not given up: %s", error)

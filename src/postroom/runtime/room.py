@@ -1,0 +1,526 @@
+"""The asynchronous room. Calls made in one turn of the event loop are committed together."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, Unpack
+
+from postroom.errors import StoreClosed
+from postroom.kernel import commands as c
+from postroom.kernel.budgets.model import Budget
+from postroom.kernel.engine import CommandOutcome
+from postroom.kernel.ledger import Event, Head
+from postroom.kernel.model import (
+    Counts,
+    Document,
+    Message,
+    NewMessage,
+    Position,
+    Queue,
+    Receipt,
+    Record,
+    Schema,
+    Scope,
+    Subscription,
+)
+from postroom.kernel.ports import Reader
+from postroom.kernel.rows import Stored
+from postroom.kernel.transitions.claim import ClaimedBatch
+from postroom.runtime.command_builder import CommandBuilder, Moment, PublishOptions, place_state
+from postroom.runtime.commit import CommitRequest, weight
+from postroom.runtime.core import RoomCore, RoomOptions
+from postroom.runtime.queries import PAGE, HousekeeperStatus, Page, Queries
+from postroom.runtime.unit import AsyncUnit
+from postroom.runtime.wakeups import Waiter
+from postroom.runtime.workers import AsyncWorkers, Handler, WorkerOptions
+
+T = TypeVar("T")
+
+POLL_S = 5.0
+HEAVY = 500
+EVENTS_AT_ONCE = 500
+Pending = tuple[c.Command, "asyncio.Future[Any]"]
+
+
+class Room:
+    """A post room, open for use. Make one with `async with postroom.open(url) as room`."""
+
+    def __init__(self, core: RoomCore) -> None:
+        self._core = core
+        self._builder = CommandBuilder(core.actor, core.options.tenant)
+        self._queries = Queries(core)
+        self._batch: list[Pending] = []
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="postroom-read")
+        self._workers = AsyncWorkers(self)
+        self._closed = False
+        self._committing = False
+
+    @property
+    def actor(self) -> str:
+        return self._builder.actor
+
+    # how a command is carried out
+
+    def run(self, command: c.Command) -> "asyncio.Future[Any]":
+        """Carry out any command of the kernel; the future ends when its outcome is durable."""
+        if self._closed:
+            raise StoreClosed
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._batch.append((command, future))
+        if len(self._batch) == 1 and not self._committing:
+            loop.call_soon(self._flush, loop)
+        return future
+
+    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Commit what was asked for in this turn. While the disk works, the next batch gathers."""
+        batch, self._batch = self._batch, []
+        if not batch:
+            return
+        committer = self._core.committer
+        commands = [command for command, _ in batch]
+        try:
+            if len(batch) == 1:
+                outcomes = committer.try_now(commands)
+                if outcomes is not None:
+                    self._resolve(batch, outcomes)
+                    return
+            self._committing = True
+
+            def deliver(outcomes: list[CommandOutcome]) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody waits any more
+                    loop.call_soon_threadsafe(self._answered, loop, batch, outcomes)
+
+            if weight(commands) > HEAVY or not committer.try_half(commands, deliver):
+                committer.submit(CommitRequest(commands, deliver))
+        except Exception as error:
+            # Closed, or something unforeseen: whoever waits is told, and the next batch goes on.
+            self._answered(loop, batch, [CommandOutcome(error=error) for _ in batch])
+
+    def _answered(
+        self, loop: asyncio.AbstractEventLoop, batch: list[Pending], outcomes: list[CommandOutcome]
+    ) -> None:
+        self._committing = False
+        self._resolve(batch, outcomes)
+        if self._batch:
+            # After those just answered had their turn, so that what they ask next joins this batch.
+            loop.call_soon(self._flush, loop)
+
+    def _resolve(self, batch: list[Pending], outcomes: list[CommandOutcome]) -> None:
+        for (command, future), outcome in zip(batch, outcomes, strict=True):
+            if future.cancelled():
+                self._hand_back(command, outcome)
+            elif outcome.error is not None:
+                future.set_exception(outcome.error)
+            else:
+                future.set_result(outcome.value)
+
+    def _hand_back(self, command: c.Command, outcome: CommandOutcome) -> None:
+        """Whoever claimed is gone: give the messages back at once instead of letting the leases run out."""
+        if not isinstance(outcome.value, ClaimedBatch) or self._closed:
+            return
+        for stored in outcome.value.messages:
+            assert stored.row.token is not None
+            release = c.Release(
+                message_id=stored.row.id,
+                token=stored.row.token,
+                actor=command.actor,
+                tenant=command.tenant,
+            )
+            self.run(release).add_done_callback(lambda future: future.exception())
+
+    async def look(self, question: Callable[[Reader], T]) -> T:
+        """Ask the store anything; all of one question is answered from one snapshot."""
+        return await self._ask(lambda: self._core.read(question))
+
+    async def _ask(self, question: Callable[..., T], *args: Any) -> T:
+        if self._closed:
+            raise StoreClosed
+        return await asyncio.get_running_loop().run_in_executor(self._threads, question, *args)
+
+    # messages
+
+    async def publish(self, queue: str, body: Any = None, **options: Unpack[PublishOptions]) -> Receipt:
+        """Put a message into a queue. When this returns, it survives a crash and a power cut."""
+        return (await self.run(self._builder.publish(queue, body, options)))[0]
+
+    async def publish_many(
+        self, queue: str, bodies: Iterable[Any | NewMessage], **options: Unpack[PublishOptions]
+    ) -> list[Receipt]:
+        """Put many messages into a queue, all or none. Items may be bodies or whole `NewMessage`s."""
+        return await self.run(self._builder.publish_many(queue, bodies, **options))
+
+    async def claim(
+        self,
+        *queues: str,
+        limit: int | None = 1,
+        wait: float = 0,
+        lease: float | None = None,
+        subscription: str | None = None,
+        worker: str | None = None,
+        labels: dict[str, Any] | None = None,
+    ) -> list[Message]:
+        """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first.
+
+        With `labels`, only messages that carry all of them.
+        """
+        command = self._builder.claim(queues, limit, lease, subscription, worker, labels)
+        taken = await self._take(command)
+        if not taken.messages and wait > 0:
+            taken = await self._wait_and_claim(command, wait)
+        return [self._core.directory.message(stored, with_token=True) for stored in taken.messages]
+
+    async def take(self, command: c.Claim, wait: float = 0) -> list[Stored]:
+        """Carry out a claim as it stands, of whatever tenant, waiting like `claim`."""
+        taken = await self._take(command)
+        if not taken.messages and wait > 0:
+            taken = await self._wait_and_claim(command, wait)
+        return taken.messages
+
+    async def _take(self, command: c.Claim) -> ClaimedBatch:
+        future = self.run(command)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            # Cancelled between the answer and its arrival: nobody else will give the messages back.
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._hand_back(command, CommandOutcome(future.result()))
+            raise
+
+    async def _wait_and_claim(self, command: c.Claim, wait: float) -> ClaimedBatch:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait
+        queries = Queries(self._core, command.tenant)
+        lines = await self._ask(queries.lines, command.queues, command.subscription)
+        rung = asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(rung.set)
+
+        wakeups = self._core.wakeups
+        waiter = Waiter(lines, wake)
+        if command.labels:
+            # It may not want what woke it, so it must not use up the wake-up of somebody who does.
+            wakeups.watch(lines, wake)
+        else:
+            wakeups.join(waiter)
+        try:
+            while True:
+                rung.clear()
+                self._core.wakeups.rearm(waiter)
+                taken = await self._take(command)
+                left = until - loop.time()
+                if taken.messages or left <= 0:
+                    return taken
+                # Not wait_for: it may swallow a cancellation that comes together with the bell.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._nap(taken.next_due, left)):
+                        await rung.wait()
+        finally:
+            if command.labels:
+                wakeups.unwatch(lines, wake)
+            else:
+                wakeups.leave(waiter)
+
+    def _nap(self, next_due: int | None, left: float) -> float:
+        nap = min(left, POLL_S)
+        if next_due is not None:
+            nap = min(nap, max(0.001, (next_due - self._core.clock.now()) / 1e6))
+        return nap
+
+    async def complete(self, claimed: Message, result: Any = None) -> None:
+        await self.run(self._builder.complete(claimed, result))
+
+    async def fail(
+        self,
+        claimed: Message,
+        reason: str,
+        *,
+        kind: str | None = None,
+        retry: bool = True,
+        delay: float | None = None,
+    ) -> None:
+        """It did not work: again after a pause, or (`retry=False`, or no attempts left) a dead letter."""
+        await self.run(self._builder.fail(claimed, reason, kind, retry, delay))
+
+    async def release(self, claimed: Message) -> None:
+        """Give it back untouched; the attempt does not count."""
+        await self.run(c.Release(**self._builder.held(claimed)))
+
+    async def extend(self, claimed: Message, lease: float | None = None) -> int:
+        """Keep the claim for another lease from now; returns its new end."""
+        return await self.run(c.Extend(lease_s=lease, **self._builder.held(claimed)))
+
+    async def snooze(
+        self,
+        claimed: Message,
+        seconds: float | None = None,
+        *,
+        until: Moment | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Later, without counting an attempt."""
+        await self.run(self._builder.snooze(claimed, seconds, until, reason))
+
+    async def cancel(self, message_id: str, reason: str = "cancelled") -> None:
+        await self.run(c.Cancel(message_id=message_id, reason=reason, **self._who()))
+
+    async def kill(self, message_id: str, reason: str) -> None:
+        """End an open message as a dead letter."""
+        await self.run(c.Kill(message_id=message_id, reason=reason, **self._who()))
+
+    async def reprioritise(
+        self, message_id: str, *, tier: str | None = None, score: int | None = None
+    ) -> None:
+        await self.run(c.Reprioritise(message_id=message_id, tier=tier, score=score, **self._who()))
+
+    async def replay(self, *message_ids: str, scope: str | None = None, limit: int = 1000) -> list[str]:
+        """Dead letters back to where they came from: these, or up to `limit` of a scope."""
+        return await self.run(c.Replay(message_ids=message_ids, scope=scope, limit=limit, **self._who()))
+
+    async def discard(self, *message_ids: str, scope: str | None = None, limit: int = 1000) -> list[str]:
+        """Give dead letters up for good: these, or up to `limit` of a scope."""
+        return await self.run(c.Discard(message_ids=message_ids, scope=scope, limit=limit, **self._who()))
+
+    def unit(self) -> AsyncUnit:
+        """`async with room.unit() as unit:` gathers verbs that commit together when the block ends well."""
+        return AsyncUnit(self._builder, self.run)
+
+    # reading
+
+    async def get(self, message_id: str) -> Message:
+        return await self._ask(self._queries.get, message_id)
+
+    async def messages(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
+        """A page of messages, live and archived; filters are the fields of `MessageFilter`."""
+        return await self._ask(self._queries.page, self._queries.filter(**wanted), cursor, limit)
+
+    async def numbered(
+        self, *, after: int | None = None, limit: int = PAGE, **wanted: Any
+    ) -> list[tuple[int, Message]]:
+        """Messages with their numbers, after (newest first: before) a number."""
+        return await self._ask(self._queries.numbered, self._queries.filter(**wanted), after, limit)
+
+    async def scope_counts(self, scope: str) -> dict[str, Counts]:
+        """The counts of every queue of a scope, all from one moment."""
+        return await self._ask(self._queries.scope_counts, scope)
+
+    async def peek(self, queue: str, limit: int = 10, *, subscription: str | None = None) -> list[Message]:
+        """What would be claimed next, without claiming it."""
+        return await self._ask(self._queries.peek, queue, limit, subscription)
+
+    async def counts(self, queue: str, *, subscription: str | None = None) -> Counts:
+        return await self._ask(self._queries.counts, queue, subscription)
+
+    # scopes and queues
+
+    async def create_scope(
+        self, slug: str, *, display_name: str = "", description: str = "", exist_ok: bool = False
+    ) -> Scope:
+        return await self.run(
+            c.CreateScope(
+                slug=slug,
+                display_name=display_name,
+                description=description,
+                exist_ok=exist_ok,
+                **self._who(),
+            )
+        )
+
+    async def set_scope_state(self, slug: str, state: str) -> Scope:
+        return await self.run(c.SetScopeState(slug=slug, state=place_state(state), **self._who()))
+
+    async def delete_scope(self, slug: str) -> None:
+        await self.run(c.DeleteScope(slug=slug, **self._who()))
+
+    async def create_queue(self, queue: str, *, exist_ok: bool = False, **settings: Any) -> Queue:
+        """Make a queue; settings are the fields of `QueueSettings`."""
+        return await self.run(c.CreateQueue(queue=queue, settings=settings, exist_ok=exist_ok, **self._who()))
+
+    async def update_queue(self, queue: str, **settings: Any) -> Queue:
+        return await self.run(c.UpdateQueue(queue=queue, settings=settings, **self._who()))
+
+    async def set_queue_state(self, queue: str, state: str) -> Queue:
+        return await self.run(c.SetQueueState(queue=queue, state=place_state(state), **self._who()))
+
+    async def delete_queue(self, queue: str) -> None:
+        await self.run(c.DeleteQueue(queue=queue, **self._who()))
+
+    async def scope(self, slug: str) -> Scope:
+        return await self._ask(self._queries.scope, slug)
+
+    async def scopes(self) -> list[Scope]:
+        return await self._ask(self._queries.scopes)
+
+    async def queue(self, queue: str) -> Queue:
+        return await self._ask(self._queries.queue, queue)
+
+    async def queues(self, scope: str | None = None) -> list[Queue]:
+        return await self._ask(self._queries.queues, scope)
+
+    # subscriptions, schemas, records
+
+    async def subscribe(self, queue: str, name: str, *, earliest: bool = False) -> Subscription:
+        return await self.run(c.Subscribe(queue=queue, name=name, earliest=earliest, **self._who()))
+
+    async def unsubscribe(self, queue: str, name: str) -> None:
+        await self.run(c.Unsubscribe(queue=queue, name=name, **self._who()))
+
+    async def subscriptions(self, queue: str) -> list[Subscription]:
+        return await self._ask(self._queries.subscriptions, queue)
+
+    async def check_seen(self, queue: str, subscription: str, key: str) -> bool:
+        """Whether this subscriber has seen this key; it is remembered for a day."""
+        return await self.run(c.CheckSeen(queue=queue, name=subscription, key=key, **self._who()))
+
+    async def register_schema(
+        self, scope: str, name: str, document: dict[str, Any], *, version: int | None = None
+    ) -> Schema:
+        return await self.run(
+            c.RegisterSchema(scope=scope, name=name, document=document, version=version, **self._who())
+        )
+
+    async def schemas(self, scope: str) -> list[Schema]:
+        return await self._ask(self._queries.schemas, scope)
+
+    async def record(
+        self, kind: str, key: str, data: dict[str, Any], *, about: Message | None = None
+    ) -> None:
+        await self.run(self._builder.record(kind, key, data, about))
+
+    async def records(
+        self, kind: str, key: str | None = None, *, after: int = 0, limit: int = PAGE
+    ) -> list[Record]:
+        return await self._ask(self._queries.records, kind, key, after, limit)
+
+    async def latest_record(self, kind: str, key: str) -> Record | None:
+        return await self._ask(self._queries.latest_record, kind, key)
+
+    async def accounts(self, *names: str) -> dict[str, Budget]:
+        """What is spent and reserved of each; an account nobody has used yet is empty."""
+        return await self._ask(self._queries.accounts, names)
+
+    async def list_accounts(
+        self, prefix: str = "", *, frozen: bool = False, after: str = "", limit: int = PAGE
+    ) -> list[Budget]:
+        """Accounts whose names begin so, by name; with `frozen`, only those that are frozen."""
+        return await self._ask(self._queries.list_accounts, prefix, frozen, after, limit)
+
+    async def record_numbered(self, number: int) -> Record | None:
+        """The record that an event of the ledger tells of."""
+        return await self._ask(self._queries.record_numbered, number)
+
+    async def document(self, kind: str, key: str) -> Document | None:
+        return await self._ask(self._queries.document, kind, key)
+
+    async def documents(
+        self, kind: str, *, prefix: str = "", after: str = "", limit: int = PAGE
+    ) -> list[Document]:
+        """Documents of a kind by key, after a key; `prefix` is how their keys begin."""
+        return await self._ask(self._queries.documents, kind, prefix, after, limit)
+
+    async def document_changes(self, kind: str) -> int:
+        """How often documents of a kind were changed, ever; to know cheaply whether to read them again."""
+        return await self._ask(self._queries.document_changes, kind)
+
+    # the ledger
+
+    async def events(self, after: int = 0, *, follow: bool = False) -> AsyncGenerator[Event, None]:
+        """Every event after a position, in order; with `follow`, also those to come, as they come."""
+        async with contextlib.aclosing(self.event_pages(after, follow=follow)) as pages:
+            async for page in pages:
+                for event in page:
+                    yield event
+
+    async def event_pages(self, after: int = 0, *, follow: bool = False) -> AsyncGenerator[list[Event], None]:
+        """The same, as many at once as are there; for readers that take their time between."""
+        loop = asyncio.get_running_loop()
+        rung = asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(rung.set)
+
+        self._core.wakeups.follow(wake)
+        try:
+            while True:
+                rung.clear()
+                events = await self._ask(self._queries.events, after, EVENTS_AT_ONCE)
+                if events:
+                    yield events
+                    after = events[-1].seq
+                if len(events) == EVENTS_AT_ONCE:
+                    continue
+                if not follow:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_S):
+                        await rung.wait()
+        finally:
+            self._core.wakeups.unfollow(wake)
+
+    async def head(self) -> Head:
+        return await self._ask(self._queries.head)
+
+    async def set_position(self, name: str, seq: int, *, hold: bool = False) -> None:
+        """Remember how far a reader of the ledger has come; `hold` keeps the pruner behind it."""
+        await self.run(c.SetPosition(name=name, seq=seq, hold=hold, **self._who()))
+
+    async def positions(self) -> list[Position]:
+        return await self._ask(self._queries.positions)
+
+    async def housekeepers(self) -> list[HousekeeperStatus]:
+        return await self._ask(self._queries.housekeepers)
+
+    async def housekeep(self, name: str) -> int:
+        """Run one housekeeper now; how many items it handled."""
+        return await self._ask(self._core.housekeep, name)
+
+    # workers
+
+    def worker(self, queue: str, **options: Unpack[WorkerOptions]) -> Callable[[Handler], Handler]:
+        """Decorate a function that handles messages of a queue; `run_workers` calls it."""
+        return self._workers.register(queue, options)
+
+    async def run_workers(self, *, grace: float = 10.0) -> None:
+        """Handle messages until `stop_workers` or cancellation; running handlers may finish for `grace`."""
+        await self._workers.run(grace)
+
+    def stop_workers(self) -> None:
+        self._workers.stop()
+
+    # life
+
+    def _who(self) -> dict[str, Any]:
+        return {"actor": self._builder.actor, "tenant": self._builder.tenant}
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._workers.stop()
+        waiting = [future for _, future in self._batch]
+        if waiting:
+            await asyncio.wait(waiting)
+        self._closed = True
+        self._core.wakeups.ring_all()
+        await asyncio.get_running_loop().run_in_executor(None, self._core.close)
+        await asyncio.sleep(0)
+        self._threads.shutdown(wait=False)
+
+
+@contextlib.asynccontextmanager
+async def open_room(url: str = "sqlite:///postroom.db", **options: Any) -> AsyncIterator[Room]:
+    """Open a room: `async with postroom.open("sqlite:///room.db") as room: …`.
+
+    Options are the fields of `RoomOptions`.
+    """
+    chosen = RoomOptions(**options)
+    loop = asyncio.get_running_loop()
+
+    room = Room(await loop.run_in_executor(None, RoomCore.open, url, chosen))
+    try:
+        yield room
+    finally:
+        await room.close()

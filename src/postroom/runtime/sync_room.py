@@ -1,0 +1,413 @@
+"""The synchronous room: the same verbs for threads. A caller who is alone commits on its own thread."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, TypeVar, Unpack
+
+from postroom.errors import StoreClosed
+from postroom.kernel import commands as c
+from postroom.kernel.budgets.model import Budget
+from postroom.kernel.ledger import Event, Head
+from postroom.kernel.model import (
+    Counts,
+    Document,
+    Message,
+    NewMessage,
+    Position,
+    Queue,
+    Receipt,
+    Record,
+    Schema,
+    Scope,
+    Subscription,
+)
+from postroom.kernel.ports import Reader
+from postroom.kernel.rows import Stored
+from postroom.kernel.transitions.claim import ClaimedBatch
+from postroom.runtime.command_builder import CommandBuilder, Moment, PublishOptions, place_state
+from postroom.runtime.core import RoomCore, RoomOptions
+from postroom.runtime.queries import PAGE, HousekeeperStatus, Page, Queries
+from postroom.runtime.room import EVENTS_AT_ONCE, POLL_S
+from postroom.runtime.thread_workers import ThreadWorkers
+from postroom.runtime.unit import SyncUnit
+from postroom.runtime.wakeups import Waiter
+from postroom.runtime.workers import Handler, WorkerOptions
+
+T = TypeVar("T")
+
+
+class SyncRoom:
+    """A post room, open for use from threads. Make one with `with postroom.open_sync(url) as room`."""
+
+    def __init__(self, core: RoomCore) -> None:
+        self._core = core
+        self._builder = CommandBuilder(core.actor, core.options.tenant)
+        self._queries = Queries(core)
+        self._workers = ThreadWorkers(self)
+        self._closed = False
+
+    @property
+    def actor(self) -> str:
+        return self._builder.actor
+
+    def run(self, command: c.Command) -> Any:
+        """Carry out any command of the kernel; returns when its outcome is durable."""
+        return self._core.committer.execute(command)
+
+    # messages
+
+    def publish(self, queue: str, body: Any = None, **options: Unpack[PublishOptions]) -> Receipt:
+        """Put a message into a queue. When this returns, it survives a crash and a power cut."""
+        return self.run(self._builder.publish(queue, body, options))[0]
+
+    def publish_many(
+        self, queue: str, bodies: Iterable[Any | NewMessage], **options: Unpack[PublishOptions]
+    ) -> list[Receipt]:
+        """Put many messages into a queue, all or none. Items may be bodies or whole `NewMessage`s."""
+        return self.run(self._builder.publish_many(queue, bodies, **options))
+
+    def claim(
+        self,
+        *queues: str,
+        limit: int | None = 1,
+        wait: float = 0,
+        lease: float | None = None,
+        subscription: str | None = None,
+        worker: str | None = None,
+        labels: dict[str, Any] | None = None,
+    ) -> list[Message]:
+        """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first.
+
+        With `labels`, only messages that carry all of them.
+        """
+        command = self._builder.claim(queues, limit, lease, subscription, worker, labels)
+        return self._claim_until(command, wait)
+
+    def _claim_until(
+        self, command: c.Claim, wait: float, enough: threading.Event | None = None
+    ) -> list[Message]:
+        """For workers: nobody waits any longer once `enough` is set and `_wake` was called."""
+        taken: ClaimedBatch = self.run(command)
+        if not taken.messages and wait > 0:
+            taken = self._wait_and_claim(command, wait, enough)
+        return [self._core.directory.message(stored, with_token=True) for stored in taken.messages]
+
+    def take(self, command: c.Claim, wait: float = 0) -> list[Stored]:
+        """Carry out a claim as it stands, of whatever tenant, waiting like `claim`."""
+        taken: ClaimedBatch = self.run(command)
+        if not taken.messages and wait > 0:
+            taken = self._wait_and_claim(command, wait)
+        return taken.messages
+
+    def look(self, question: Callable[[Reader], T]) -> T:
+        """Ask the store anything; all of one question is answered from one snapshot."""
+        return self._core.read(question)
+
+    def _wake(self) -> None:
+        """Let everybody who waits look again."""
+        self._core.wakeups.ring_all()
+
+    def _wait_and_claim(
+        self, command: c.Claim, wait: float, enough: threading.Event | None = None
+    ) -> ClaimedBatch:
+        until = time.monotonic() + wait
+        rung = threading.Event()
+        lines = Queries(self._core, command.tenant).lines(command.queues, command.subscription)
+        wakeups, waiter = self._core.wakeups, Waiter(lines, rung.set)
+        if command.labels:
+            # It may not want what woke it, so it must not use up the wake-up of somebody who does.
+            wakeups.watch(lines, rung.set)
+        else:
+            wakeups.join(waiter)
+        try:
+            while True:
+                rung.clear()
+                self._core.wakeups.rearm(waiter)
+                taken: ClaimedBatch = self.run(command)
+                left = until - time.monotonic()
+                if taken.messages or left <= 0 or (enough is not None and enough.is_set()):
+                    return taken
+                nap = min(left, POLL_S)
+                if taken.next_due is not None:
+                    nap = min(nap, max(0.001, (taken.next_due - self._core.clock.now()) / 1e6))
+                rung.wait(nap)
+        finally:
+            if command.labels:
+                wakeups.unwatch(lines, rung.set)
+            else:
+                wakeups.leave(waiter)
+
+    def complete(self, claimed: Message, result: Any = None) -> None:
+        self.run(self._builder.complete(claimed, result))
+
+    def fail(
+        self,
+        claimed: Message,
+        reason: str,
+        *,
+        kind: str | None = None,
+        retry: bool = True,
+        delay: float | None = None,
+    ) -> None:
+        """It did not work: again after a pause, or (`retry=False`, or no attempts left) a dead letter."""
+        self.run(self._builder.fail(claimed, reason, kind, retry, delay))
+
+    def release(self, claimed: Message) -> None:
+        """Give it back untouched; the attempt does not count."""
+        self.run(c.Release(**self._builder.held(claimed)))
+
+    def extend(self, claimed: Message, lease: float | None = None) -> int:
+        """Keep the claim for another lease from now; returns its new end."""
+        return self.run(c.Extend(lease_s=lease, **self._builder.held(claimed)))
+
+    def snooze(
+        self,
+        claimed: Message,
+        seconds: float | None = None,
+        *,
+        until: Moment | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Later, without counting an attempt."""
+        self.run(self._builder.snooze(claimed, seconds, until, reason))
+
+    def cancel(self, message_id: str, reason: str = "cancelled") -> None:
+        self.run(c.Cancel(message_id=message_id, reason=reason, **self._who()))
+
+    def kill(self, message_id: str, reason: str) -> None:
+        """End an open message as a dead letter."""
+        self.run(c.Kill(message_id=message_id, reason=reason, **self._who()))
+
+    def reprioritise(self, message_id: str, *, tier: str | None = None, score: int | None = None) -> None:
+        self.run(c.Reprioritise(message_id=message_id, tier=tier, score=score, **self._who()))
+
+    def replay(self, *message_ids: str, scope: str | None = None, limit: int = 1000) -> list[str]:
+        """Dead letters back to where they came from: these, or up to `limit` of a scope."""
+        return self.run(c.Replay(message_ids=message_ids, scope=scope, limit=limit, **self._who()))
+
+    def discard(self, *message_ids: str, scope: str | None = None, limit: int = 1000) -> list[str]:
+        """Give dead letters up for good: these, or up to `limit` of a scope."""
+        return self.run(c.Discard(message_ids=message_ids, scope=scope, limit=limit, **self._who()))
+
+    def unit(self) -> SyncUnit:
+        """`with room.unit() as unit:` gathers verbs that commit together when the block ends well."""
+        return SyncUnit(self._builder, self.run)
+
+    # reading
+
+    def get(self, message_id: str) -> Message:
+        return self._queries.get(message_id)
+
+    def messages(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
+        """A page of messages, live and archived; filters are the fields of `MessageFilter`."""
+        return self._queries.page(self._queries.filter(**wanted), cursor, limit)
+
+    def numbered(
+        self, *, after: int | None = None, limit: int = PAGE, **wanted: Any
+    ) -> list[tuple[int, Message]]:
+        """Messages with their numbers, after (newest first: before) a number."""
+        return self._queries.numbered(self._queries.filter(**wanted), after, limit)
+
+    def scope_counts(self, scope: str) -> dict[str, Counts]:
+        """The counts of every queue of a scope, all from one moment."""
+        return self._queries.scope_counts(scope)
+
+    def peek(self, queue: str, limit: int = 10, *, subscription: str | None = None) -> list[Message]:
+        """What would be claimed next, without claiming it."""
+        return self._queries.peek(queue, limit, subscription)
+
+    def counts(self, queue: str, *, subscription: str | None = None) -> Counts:
+        return self._queries.counts(queue, subscription)
+
+    # scopes and queues
+
+    def create_scope(
+        self, slug: str, *, display_name: str = "", description: str = "", exist_ok: bool = False
+    ) -> Scope:
+        return self.run(
+            c.CreateScope(
+                slug=slug,
+                display_name=display_name,
+                description=description,
+                exist_ok=exist_ok,
+                **self._who(),
+            )
+        )
+
+    def set_scope_state(self, slug: str, state: str) -> Scope:
+        return self.run(c.SetScopeState(slug=slug, state=place_state(state), **self._who()))
+
+    def delete_scope(self, slug: str) -> None:
+        self.run(c.DeleteScope(slug=slug, **self._who()))
+
+    def create_queue(self, queue: str, *, exist_ok: bool = False, **settings: Any) -> Queue:
+        """Make a queue; settings are the fields of `QueueSettings`."""
+        return self.run(c.CreateQueue(queue=queue, settings=settings, exist_ok=exist_ok, **self._who()))
+
+    def update_queue(self, queue: str, **settings: Any) -> Queue:
+        return self.run(c.UpdateQueue(queue=queue, settings=settings, **self._who()))
+
+    def set_queue_state(self, queue: str, state: str) -> Queue:
+        return self.run(c.SetQueueState(queue=queue, state=place_state(state), **self._who()))
+
+    def delete_queue(self, queue: str) -> None:
+        self.run(c.DeleteQueue(queue=queue, **self._who()))
+
+    def scope(self, slug: str) -> Scope:
+        return self._queries.scope(slug)
+
+    def scopes(self) -> list[Scope]:
+        return self._queries.scopes()
+
+    def queue(self, queue: str) -> Queue:
+        return self._queries.queue(queue)
+
+    def queues(self, scope: str | None = None) -> list[Queue]:
+        return self._queries.queues(scope)
+
+    # subscriptions, schemas, records
+
+    def subscribe(self, queue: str, name: str, *, earliest: bool = False) -> Subscription:
+        return self.run(c.Subscribe(queue=queue, name=name, earliest=earliest, **self._who()))
+
+    def unsubscribe(self, queue: str, name: str) -> None:
+        self.run(c.Unsubscribe(queue=queue, name=name, **self._who()))
+
+    def subscriptions(self, queue: str) -> list[Subscription]:
+        return self._queries.subscriptions(queue)
+
+    def check_seen(self, queue: str, subscription: str, key: str) -> bool:
+        """Whether this subscriber has seen this key; it is remembered for a day."""
+        return self.run(c.CheckSeen(queue=queue, name=subscription, key=key, **self._who()))
+
+    def register_schema(
+        self, scope: str, name: str, document: dict[str, Any], *, version: int | None = None
+    ) -> Schema:
+        return self.run(
+            c.RegisterSchema(scope=scope, name=name, document=document, version=version, **self._who())
+        )
+
+    def schemas(self, scope: str) -> list[Schema]:
+        return self._queries.schemas(scope)
+
+    def record(self, kind: str, key: str, data: dict[str, Any], *, about: Message | None = None) -> None:
+        self.run(self._builder.record(kind, key, data, about))
+
+    def records(
+        self, kind: str, key: str | None = None, *, after: int = 0, limit: int = PAGE
+    ) -> list[Record]:
+        return self._queries.records(kind, key, after, limit)
+
+    def latest_record(self, kind: str, key: str) -> Record | None:
+        return self._queries.latest_record(kind, key)
+
+    def accounts(self, *names: str) -> dict[str, Budget]:
+        """What is spent and reserved of each; an account nobody has used yet is empty."""
+        return self._queries.accounts(names)
+
+    def list_accounts(
+        self, prefix: str = "", *, frozen: bool = False, after: str = "", limit: int = PAGE
+    ) -> list[Budget]:
+        """Accounts whose names begin so, by name; with `frozen`, only those that are frozen."""
+        return self._queries.list_accounts(prefix, frozen, after, limit)
+
+    def record_numbered(self, number: int) -> Record | None:
+        """The record that an event of the ledger tells of."""
+        return self._queries.record_numbered(number)
+
+    def document(self, kind: str, key: str) -> Document | None:
+        return self._queries.document(kind, key)
+
+    def documents(self, kind: str, *, prefix: str = "", after: str = "", limit: int = PAGE) -> list[Document]:
+        """Documents of a kind by key, after a key; `prefix` is how their keys begin."""
+        return self._queries.documents(kind, prefix, after, limit)
+
+    def document_changes(self, kind: str) -> int:
+        """How often documents of a kind were changed, ever; to know cheaply whether to read them again."""
+        return self._queries.document_changes(kind)
+
+    # the ledger
+
+    def events(self, after: int = 0, *, follow: bool = False) -> Iterator[Event]:
+        """Every event after a position, in order; with `follow`, also those to come, as they come."""
+        with contextlib.closing(self.event_pages(after, follow=follow)) as pages:
+            for events in pages:
+                yield from events
+
+    def event_pages(self, after: int = 0, *, follow: bool = False) -> Generator[list[Event], None, None]:
+        """The same, as many at once as are there; for readers that take their time between."""
+        rung = threading.Event()
+        self._core.wakeups.follow(rung.set)
+        try:
+            while True:
+                rung.clear()
+                events = self._queries.events(after, EVENTS_AT_ONCE)
+                if events:
+                    yield events
+                    after = events[-1].seq
+                if len(events) == EVENTS_AT_ONCE:
+                    continue
+                if not follow or self._closed:
+                    return
+                rung.wait(POLL_S)
+        finally:
+            self._core.wakeups.unfollow(rung.set)
+
+    def head(self) -> Head:
+        return self._queries.head()
+
+    def set_position(self, name: str, seq: int, *, hold: bool = False) -> None:
+        """Remember how far a reader of the ledger has come; `hold` keeps the pruner behind it."""
+        self.run(c.SetPosition(name=name, seq=seq, hold=hold, **self._who()))
+
+    def positions(self) -> list[Position]:
+        return self._queries.positions()
+
+    def housekeepers(self) -> list[HousekeeperStatus]:
+        return self._queries.housekeepers()
+
+    def housekeep(self, name: str) -> int:
+        """Run one housekeeper now; how many items it handled."""
+        return self._core.housekeep(name)
+
+    # workers
+
+    def worker(self, queue: str, **options: Unpack[WorkerOptions]) -> Callable[[Handler], Handler]:
+        """Decorate a function that handles messages of a queue; `run_workers` calls it in threads."""
+        return self._workers.register(queue, options)
+
+    def run_workers(self, *, grace: float = 10.0) -> None:
+        """Handle messages until `stop_workers`, then let running handlers finish for `grace` seconds."""
+        self._workers.run(grace)
+
+    def stop_workers(self) -> None:
+        self._workers.stop()
+
+    # life
+
+    def _who(self) -> dict[str, Any]:
+        return {"actor": self._builder.actor, "tenant": self._builder.tenant}
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._workers.stop()
+        with contextlib.suppress(StoreClosed):
+            self._core.close()
+
+
+@contextlib.contextmanager
+def open_sync(url: str = "sqlite:///postroom.db", **options: Any) -> Iterator[SyncRoom]:
+    """Open a room for threads: `with postroom.open_sync("sqlite:///room.db") as room: …`.
+
+    Options are the fields of `RoomOptions`.
+    """
+    chosen = RoomOptions(**options)
+    room = SyncRoom(RoomCore.open(url, chosen))
+    try:
+        yield room
+    finally:
+        room.close()

@@ -1,0 +1,126 @@
+"""Wake-ups inside this process: who waits for messages of a line or for ledger events is woken by the commit.
+
+As many waiters are woken as there are new messages, first come first served. A waiter that leaves without
+having used its wake-up passes it on. Other processes poll.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+
+log = logging.getLogger("postroom.wakeups")
+
+
+class Waiter:
+    """One waiter; `wake` may be called from any thread."""
+
+    __slots__ = ("lines", "rung", "wake")
+
+    def __init__(self, lines: Iterable[int], wake: Callable[[], None]) -> None:
+        self.lines = tuple(lines)
+        self.wake = wake
+        self.rung = False
+
+
+class Wakeups:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lines: dict[int, deque[Waiter]] = {}
+        self._tails: set[Callable[[], None]] = set()
+        self._commits: set[Callable[[], None]] = set()
+        self._watchers: dict[int, set[Callable[[], None]]] = {}
+
+    def join(self, waiter: Waiter) -> None:
+        with self._lock:
+            for line in waiter.lines:
+                self._lines.setdefault(line, deque()).append(waiter)
+
+    def watch(self, lines: Iterable[int], wake: Callable[[], None]) -> None:
+        """Be woken whenever messages of these lines become claimable, without using up anybody's wake-up."""
+        with self._lock:
+            for line in lines:
+                self._watchers.setdefault(line, set()).add(wake)
+
+    def unwatch(self, lines: Iterable[int], wake: Callable[[], None]) -> None:
+        with self._lock:
+            for line in lines:
+                watchers = self._watchers.get(line)
+                if watchers is not None:
+                    watchers.discard(wake)
+                    if not watchers:
+                        del self._watchers[line]
+
+    def rearm(self, waiter: Waiter) -> None:
+        """Before looking again: from here on the waiter can be woken anew."""
+        waiter.rung = False
+
+    def leave(self, waiter: Waiter) -> None:
+        with self._lock:
+            for line in waiter.lines:
+                waiters = self._lines.get(line)
+                if waiters is not None:
+                    waiters.remove(waiter)
+                    if not waiters:
+                        del self._lines[line]
+        if waiter.rung:
+            self.ring(dict.fromkeys(waiter.lines, 1))
+
+    def ring(self, woken: Mapping[int, int]) -> None:
+        """Wake waiters of these lines, as many as messages became claimable."""
+        if not self._lines and not self._watchers:
+            return
+        rung: list[Waiter] = []
+        watching: set[Callable[[], None]] = set()
+        with self._lock:
+            for line, count in woken.items():
+                watching |= self._watchers.get(line, set())
+                waiters = self._lines.get(line)
+                if not waiters:
+                    continue
+                for waiter in waiters:
+                    if count <= 0:
+                        break
+                    if not waiter.rung:
+                        waiter.rung = True
+                        rung.append(waiter)
+                        count -= 1
+        for waiter in rung:
+            _call(waiter.wake)
+        for wake in watching:
+            _call(wake)
+
+    def ring_all(self) -> None:
+        """Everybody, since there is nothing to wait for any more."""
+        with self._lock:
+            waiters = {waiter for waiters in self._lines.values() for waiter in waiters}
+            watching = {wake for watchers in self._watchers.values() for wake in watchers}
+        for wake in [*(waiter.wake for waiter in waiters), *watching]:
+            _call(wake)
+        self.ring_tails()
+
+    def follow(self, wake: Callable[[], None], *, commits: bool = False) -> None:
+        """Call it when the ledger has something new; with `commits`, whenever anything was committed."""
+        with self._lock:
+            (self._commits if commits else self._tails).add(wake)
+
+    def unfollow(self, wake: Callable[[], None]) -> None:
+        with self._lock:
+            self._tails.discard(wake)
+            self._commits.discard(wake)
+
+    def ring_tails(self, *, news: bool = True) -> None:
+        """Something was committed; `news` when it is in the ledger."""
+        if self._commits or (news and self._tails):
+            with self._lock:
+                woken = [*self._commits, *(self._tails if news else ())]
+            for wake in woken:
+                _call(wake)
+
+
+def _call(wake: Callable[[], None]) -> None:
+    """One that cannot be woken must not keep the others asleep."""
+    try:
+        wake()
+    except Exception:
+        log.exception("somebody who waits could not be woken")

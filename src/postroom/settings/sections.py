@@ -1,0 +1,236 @@
+"""The rules of the house: what it may spend, how far work may go, what is answered and to whom it listens."""
+
+import ipaddress
+import re
+import zoneinfo
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from cronsim import CronSim, CronSimError
+from pydantic import AfterValidator, Field
+
+from postroom.settings.agents import Dollars, NotNegative, Positive, SessionScope
+from postroom.settings.names import ID, not_an_id
+from postroom.settings.part import SettingsPart, SharedPart
+from postroom.settings.secrets import Secret
+
+Count = Annotated[int, Field(ge=1)]
+DAY_S = 24 * 3600
+
+
+class BudgetSettings(SettingsPart):
+    """Money in US dollars; null lifts a limit, 0 forbids spending."""
+
+    turn_usd: Dollars | None = None
+    conversation_usd: Dollars | None = 10
+    agent_daily_usd: Dollars | None = 25
+    team_daily_usd: Dollars | None = 50
+    daily_usd: Dollars | None = 100
+    warn_at: Annotated[float, Field(gt=0, le=1)] = 0.8
+    reserve_usd: Dollars = Field(
+        default=0.5, description="Set aside for a turn of an agent of which no cost is known yet"
+    )
+    unpriced_usd_per_mtok: Dollars = Field(
+        default=5, description="Stands in for the price of a million tokens where none is known"
+    )
+
+
+class GuardSettings(SettingsPart):
+    """How far one conversation may go before a person is asked."""
+
+    hops: Annotated[int, Field(ge=1, le=999)] = 10
+    messages: Count = 50
+    mentions_per_answer: Count = 16
+    repeats: Count = 3
+    cycles: Count = 4
+    attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    turn_timeout_s: Positive = 1800
+    idle_timeout_s: Positive = 600
+    grace_s: NotNegative = 30
+    output_bytes: Count = Field(
+        default=64 * 1024 * 1024, description="All that a program writes in one turn, not its answer alone"
+    )
+
+
+class SessionSettings(SettingsPart):
+    scope: SessionScope = "agent"
+
+
+class ReplySettings(SettingsPart):
+    """`each`: every agent answers for itself; `combined`: one answer for a conversation.
+    `quiet`: the final answer only; `verbose`: what the agent says on its way too."""
+
+    mode: Literal["each", "combined"] = "each"
+    detail: Literal["quiet", "verbose"] = "quiet"
+    signature: bool = True
+    long_text_chars: Annotated[int, Field(ge=100)] = 4000
+    combined_timeout_s: Positive = Field(
+        default=1800, le=366 * DAY_S, description="Then answer without those still at work"
+    )
+    history: bool = Field(default=True, description="Whether conversations are kept as Markdown in chats/")
+
+
+class LimitSettings(SettingsPart):
+    message_bytes: Count = 256 * 1024
+    file_bytes: Count = 50 * 1024 * 1024
+    files_per_message: Annotated[int, Field(ge=1, le=50)] = 10
+    files_folder_bytes: Count = 10 * 1024**3
+    inbox_depth: Count = 10_000
+    turns_at_once: Count = 8
+    turns_per_provider: dict[str, Count] = Field(default_factory=dict)
+    lease_s: Positive = Field(
+        default=20, le=DAY_S, description="After this, what a dead process had in hand is taken over"
+    )
+    request_bytes: Count = 1024 * 1024
+    requests_per_minute: Count = Field(
+        default=600, description="Of each agent's tools, of each key's, and of each address without a token"
+    )
+    owner_requests_per_minute: Count | None = Field(
+        default=None, description="Of all the owner's programs and pages together; null: as many as they like"
+    )
+    prompt_bytes: Annotated[int, Field(ge=16 * 1024)] = 64 * 1024
+
+
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?")
+
+
+def _origin(value: str) -> str:
+    origin = value.strip().rstrip("/").lower()
+    if origin == "*":
+        raise ValueError('"*" would let every web page in; name each origin, like http://127.0.0.1:3000')
+    if not _ORIGIN.fullmatch(origin):
+        raise ValueError("must be an origin like http://127.0.0.1:3000, without a path")
+    return origin
+
+
+_HOST_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\]")
+
+
+def _host_name(value: str) -> str:
+    name = value.strip().lower()
+    if not _HOST_NAME.fullmatch(name):
+        raise ValueError("must be the name of a host like office.example.org, without a port")
+    return name
+
+
+class ApiSettings(SettingsPart):
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 3777
+    auth: Literal["token", "loopback"] = "token"
+    token: Secret | None = None
+    origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = ()
+    hosts: tuple[Annotated[str, AfterValidator(_host_name)], ...] = Field(
+        default=(), description="Further names under which this machine is called"
+    )
+    remote: bool = Field(default=False, description="Whether other machines may connect")
+
+
+def _zone(value: str) -> str:
+    try:
+        zoneinfo.ZoneInfo(value)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("is no known time zone; write one like Europe/Berlin or UTC") from None
+    return value
+
+
+class ScheduleSettings(SettingsPart):
+    """`zone` null: that of the machine. `missed`: times slept through are made up `once`, `all` of
+    them, or `skip`ped."""
+
+    zone: Annotated[str, AfterValidator(_zone)] | None = None
+    missed: Literal["once", "skip", "all"] = "once"
+
+
+_REGULARLY = re.compile(r"(\d{1,5})\s*(m|h|d)")
+_UNITS = {"m": 60, "h": 3600, "d": 86_400}
+
+
+def seconds_of(text: str) -> int | None:
+    """Of `30m`, `6h` or `1d`; None for anything else."""
+    found = _REGULARLY.fullmatch(text.strip().lower())
+    return int(found[1]) * _UNITS[found[2]] if found and int(found[1]) else None
+
+
+def _regularly(value: str) -> str:
+    if seconds_of(value) is not None:
+        return value.strip().lower()
+    try:
+        CronSim(value, datetime(2000, 1, 1, tzinfo=UTC))
+    except (CronSimError, AssertionError, ValueError):
+        raise ValueError('must be like 30m, 6h or 1d, or five fields of cron like "0 3 * * *"') from None
+    return value.strip()
+
+
+class StoreSettings(SettingsPart):
+    url: Secret | None = None
+    redis: Secret | None = None
+
+
+class RetentionSettings(SettingsPart):
+    """How long the hot store and the folders keep what is done; null keeps for ever.
+
+    Nothing goes before the lake has it, once there is a lake."""
+
+    completed_hours: NotNegative | None = Field(default=24, description="Then it moves to the archive")
+    dead_days: NotNegative | None = Field(default=30, description="Then dead letters move there too")
+    messages_days: NotNegative | None = Field(default=365, description="In the archive, since they ended")
+    ledger_days: NotNegative | None = 365
+    records_days: NotNegative | None = Field(default=365, description="Turns, decisions, earlier versions")
+    progress_days: NotNegative | None = Field(default=7, description="What turns told on their way")
+    exchanges_days: NotNegative | None = Field(default=90, description="Words that go into a later turn")
+    audit_days: NotNegative | None = 365
+    streams_days: NotNegative | None = 30
+    files_days: NotNegative | None = 30
+    logs_days: NotNegative | None = 30
+
+
+class PipelineSettings(SettingsPart):
+    """When the lake is brought up to date by itself: `1h`, `30m`, or cron fields; null: only when asked."""
+
+    schedule: Annotated[str, AfterValidator(_regularly)] | None = None
+    memory_mb: Annotated[int, Field(ge=512)] = Field(default=1024, description="Of the JVM of a run")
+    limit_minutes: Positive = Field(default=240, description="A run that takes longer is stopped")
+
+
+class LogSettings(SettingsPart):
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    texts: bool = Field(default=False, description="Whether message texts may stand in logs")
+
+
+def _plugin(value: str) -> str:
+    name = value.strip().lower()
+    if not ID.fullmatch(name):
+        raise ValueError(not_an_id(value))
+    return name
+
+
+class PluginSettings(SettingsPart):
+    """Code of others that runs in the room's own process: none, until it is named here."""
+
+    allowed: tuple[Annotated[str, AfterValidator(_plugin)], ...] = ()
+    timeout_s: Positive = 5
+    failures: Count = Field(default=5, description="In a row; then the plugin is off until a restart")
+
+
+def _network(value: str) -> str:
+    try:
+        return str(ipaddress.ip_network(value.strip()))
+    except ValueError:
+        raise ValueError("must be a network like 192.168.1.0/24, or one address like 192.168.1.20") from None
+
+
+class WebhookSettings(SettingsPart):
+    """Where they may lead besides public addresses with certificates that everybody trusts."""
+
+    networks: tuple[Annotated[str, AfterValidator(_network)], ...] = Field(
+        default=(), description="Networks inside that webhooks may lead to, also by http://"
+    )
+    ca_file: str | None = Field(
+        default=None, description="Certificates (PEM) of authorities to trust as well; read at the start"
+    )
+
+
+class MonitoringSettings(SharedPart):
+    heartbeat_interval: NotNegative = Field(
+        default=3600, description="Seconds, 10 at least; 0 turns heartbeats off"
+    )

@@ -1,0 +1,341 @@
+"""`postroom start`, `stop`, `restart`, `status`, `logs`, `login`: the house as a running process."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from postroom.app.home import Home
+from postroom.app.roles import Running, roles, running
+from postroom.clock import SystemClock
+from postroom.errors import PostroomError
+from postroom.kernel import checks
+from postroom.terminal.cli.command import command
+from postroom.terminal.cli.connection import connected, daemon
+from postroom.terminal.cli.options import argument, flag, option
+from postroom.terminal.cli.output import Output, ago, clean, facts, span
+from postroom.terminal.cli.store_access import CommandContext
+
+Roles = Annotated[
+    str | None, option("NAMES", "Only these: api, worker, channels, housekeeping. Default all.", "--roles")
+]
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    command(
+        app,
+        "start",
+        panel=panel,
+        store=False,
+        examples=["postroom start", "postroom start --foreground", "POSTROOM_API_PORT=4000 postroom start"],
+    )(start)
+    command(app, "stop", panel=panel, store=False, examples=["postroom stop", "postroom stop --limit 5"])(
+        stop
+    )
+    command(app, "restart", panel=panel, store=False, examples=["postroom restart"])(restart)
+    command(app, "status", panel=panel, store=False, examples=["postroom status", "postroom status --json"])(
+        status
+    )
+    command(
+        app,
+        "logs",
+        panel=panel,
+        store=False,
+        examples=["postroom logs", "postroom logs -f", "postroom logs telegram -n 500"],
+    )(logs)
+    command(app, "login", panel=panel, store=False, examples=["postroom login"])(login)
+
+
+def start(
+    at: CommandContext,
+    foreground: Annotated[bool, flag("Stay in this terminal, until Ctrl-C.", "--foreground")] = False,
+    roles_: Roles = None,
+) -> None:
+    """Open the house: the API, the agents, the channels, the housekeeping."""
+    from postroom.app import first_run
+
+    home, chosen = Home.of(), roles(roles_)
+    first_run.prepare(home)
+    if foreground:
+        keep(home, chosen, at.out)
+        return
+    from postroom.app import process
+
+    _say_ready(at.out, process.start(home, chosen))
+
+
+def keep(home: Home, chosen: frozenset[Any], out: Output) -> None:
+    from postroom.app import process
+    from postroom.app import server_process as house
+
+    def ready(found: Running) -> None:
+        _say_ready(out, found)
+        process.say_ready()
+
+    plan = house.ProcessPlan(home=home, roles=chosen, terminal=sys.stderr.isatty())
+    if asyncio.run(house.keep(plan, ready)) is house.Ending.RESTART:
+        # The same process begins anew, so that whoever supervises it sees it stay.
+        os.execv(sys.executable, [sys.executable, "-m", "postroom", *sys.argv[1:]])
+
+
+def _say_ready(out: Output, found: Running) -> None:
+    where = f" on {found.url}" if found.url else f" as {', '.join(found.roles)}"
+    out.show(_document(found), f"postroom ready{where}")
+    sys.stdout.flush()
+
+
+def _document(found: Running) -> dict[str, Any]:
+    return {
+        "pid": found.pid,
+        "roles": list(found.roles),
+        "url": found.url,
+        "version": found.version,
+        "started_at": found.started_at,
+    }
+
+
+Limit = Annotated[
+    float, option("SECONDS", "How long turns in hand may take to finish. Default 30.", "--limit")
+]
+
+
+def stop(at: CommandContext, limit: Limit = 30.0) -> None:
+    """Close the house. What is accepted is kept, whatever happens."""
+    from postroom.app import process
+
+    stopped = process.stop(Home.of(), patience_s=limit, tell=at.out.note)
+    told = f"Stopped (process {', '.join(map(str, stopped))})." if stopped else "Postroom does not run."
+    at.out.show({"stopped": list(stopped)}, told)
+
+
+def restart(at: CommandContext, limit: Limit = 30.0, roles_: Roles = None) -> None:
+    """Close the house and open it again. If it could not open as things are, it is not closed."""
+    from postroom.app import process, readiness
+
+    home = Home.of()
+    had = frozenset(role for found in running(home.run) for role in found.roles)
+    chosen = roles(roles_) if roles_ or not had else had
+    if had:
+        readiness.check(home, chosen)
+    process.stop(home, patience_s=limit, tell=at.out.note)
+    _say_ready(at.out, process.start(home, chosen))
+
+
+def status(at: CommandContext) -> None:
+    """Show whether the house is open, and how much mail is where."""
+    home = Home.of()
+    found = running(home.run)
+    if not found:
+        at.out.show(
+            {"running": False, "home": str(home.path)}, "Postroom does not run. Start it: postroom start"
+        )
+        raise typer.Exit(4)
+    try:
+        told = asyncio.run(_ask()) if daemon(home) else {}
+    except PostroomError as error:
+        told = {}
+        at.out.note(str(error))
+    now = SystemClock().now()
+    document = {
+        "running": True,
+        "home": str(home.path),
+        "processes": [_document(each) for each in found],
+        **told,
+    }
+    pairs: list[tuple[str, Any]] = []
+    for each in found:
+        pairs += [
+            ("address", each.url),
+            ("process", f"{each.pid}, {', '.join(each.roles)}, started {ago(each.started_at, now)}"),
+        ]
+    pairs.append(("home", str(home.path)))
+    if queue := told.get("queue"):
+        named = {"activeConversations": "conversations open"}
+        mail = (f"{count} {named.get(name, name)}" for name, count in queue.items())
+        pairs.append(("mail", ", ".join(mail)))
+    if agents := told.get("agents"):
+        pairs.append(("agents", ", ".join(agents)))
+    if lake := told.get("pipeline"):
+        pairs.append(("pipeline", _pipeline(lake, now)))
+    at.out.show(document, facts(pairs))
+
+
+async def _ask() -> dict[str, Any]:
+    async with connected() as office:
+        return {
+            "queue": await office.get("/api/queue/status"),
+            "agents": sorted(await office.get("/api/agents")),
+            "pipeline": await _lake(office),
+        }
+
+
+async def _lake(office: Any) -> dict[str, Any] | None:
+    """None where the pipeline is not installed."""
+    try:
+        told = await office.get("/api/pipeline/status")
+    except PostroomError:
+        return None
+    return {name: told[name] for name in ("position", "behind", "running", "house")}
+
+
+def _pipeline(lake: dict[str, Any], now: int) -> str:
+    """One line: what it does now, or how its last run went, and when the next one is due."""
+    running, house = lake["running"], lake["house"] or {}
+    last, due = house.get("last"), house.get("next_at")
+    if running:
+        step = running.get("progress") or {}
+        some = f", {step['step']} {step['done']:,} of {step['total']:,}" if step.get("total") else ""
+        return f"runs (process {running['pid']}{some})"
+    parts = ["never run" if not lake["position"] else f"at event {lake['position']:,}"]
+    if lake["behind"]:
+        parts.append(f"{lake['behind']:,} behind")
+    if last and last["ended_at"]:
+        went = "went well" if last["ok"] else f"failed: {last['problem']}"
+        parts.append(f"last run {ago(last['ended_at'], now)} {went}")
+    if due:
+        parts.append("next run now" if due <= now else f"next run in {span((due - now) / 1e6)}")
+    return "; ".join(parts)
+
+
+def logs(
+    at: CommandContext,
+    name: Annotated[
+        str | None, argument("NAME", "Only of this part: telegram, daemon, schedules … Default all.")
+    ] = None,
+    follow: Annotated[bool, flag("Go on as lines come, until Ctrl-C.", "--follow", "-f")] = False,
+    lines: Annotated[int, option("N", "So many of the newest lines. Default 100.", "-n", "--lines")] = 100,
+) -> None:
+    """Show the log of the house."""
+    from postroom.api.office.log_lines import FILE, last_lines, parsed, plain
+
+    checks.check_count("--lines", lines, least=0, most=MOST_LINES)
+    folder, count = Home.of().logs, lines
+    part = None if name in EVERYTHING else name
+    found = [line for line in last_lines(folder, count if part is None else SEARCHED) if _is_of(line, part)]
+    for line in found[-count:] if count else []:
+        _show(at.out, line, plain(line))
+    if not found and not follow:
+        at.out.note(f"there is nothing{f' of {part}' if part else ''} in {folder / FILE}")
+    if follow:
+        for text in _new_lines(folder / FILE):
+            line = parsed(text)
+            if _is_of(line, part):
+                _show(at.out, line, plain(line))
+
+
+# Names of logs that were kept apart elsewhere; here they are one.
+EVERYTHING = (None, "all", "queue", "daemon")
+SEARCHED = 10_000
+MOST_LINES = 1_000_000
+
+
+def _is_of(line: dict[str, Any], part: str | None) -> bool:
+    """Whether a line comes from this part of the house, or tells of it by name."""
+    if part is None:
+        return True
+    origin = str(line.get("from", "")).lower().split(".")
+    return any(each.startswith(part.lower()) for each in origin)
+
+
+def _show(out: Output, line: dict[str, Any], text: str) -> None:
+    if out.as_json:
+        out.line(line)
+    else:
+        sys.stdout.write(clean(text) + "\n")
+        sys.stdout.flush()
+
+
+def _new_lines(path: Path) -> Iterator[str]:
+    """Lines as they are written, also after the file was replaced by a new one."""
+    file = None
+    rest = ""
+    at_end = True
+    try:
+        while True:
+            if file is None:
+                try:
+                    file = path.open(encoding="utf-8", errors="replace")
+                    file.seek(0, os.SEEK_END if at_end else os.SEEK_SET)
+                except OSError:
+                    time.sleep(0.2)
+                    continue
+                finally:
+                    at_end = False
+            rest += file.read()
+            *whole, rest = rest.split("\n")
+            yield from whole
+            try:
+                replaced = path.stat().st_ino != os.fstat(file.fileno()).st_ino
+            except OSError:
+                replaced = True
+            if replaced and not whole:
+                file.close()
+                file = None
+            elif not whole:
+                time.sleep(0.2)
+    finally:
+        if file is not None:
+            file.close()
+
+
+def login(at: CommandContext) -> None:
+    """Print a link that logs a browser in, once."""
+    from postroom.app.process import NotRunning
+
+    if daemon(Home.of()) is None:
+        raise NotRunning
+    found = asyncio.run(link())
+    at.out.show(found, found["url"])
+
+
+async def link() -> dict[str, Any]:
+    async with connected() as office:
+        return await office.post("/api/login-link")
+
+
+WELCOME = """Postroom is the post room of a team of AI agents. It is open now.
+
+  {link}
+
+Open this link in a browser; it works once. From here:
+"""
+NEXT = (
+    ('postroom send "@{agent} hello" --wait', "write to an agent and see its answer"),
+    ("postroom agent list", "who works here"),
+    ("postroom status", "what goes on"),
+    ("postroom stop", "close the house"),
+    ("postroom --help", "everything else"),
+)
+
+
+def welcome(out: Output) -> None:
+    """`postroom` alone: the house is open afterwards, and the person knows how to go on."""
+    from postroom.app import first_run, process
+    from postroom.app.roles import ALL
+
+    home = Home.of()
+    new = first_run.prepare(home)
+    found = daemon(home) or process.start(home, ALL)
+    _say_ready(out, found)
+    if out.as_json:
+        return
+    if new:
+        out.say(f"\nThis is the first start: settings, mail and logs are in {home.path}.")
+        agent = next(iter(home.settings.load().agents.values()))
+        if agent.provider == "script":
+            out.say(
+                "No agent program was found (claude, codex, opencode), so the first agent only echoes.\n"
+                "Install one, then: postroom agent provider assistant anthropic"
+            )
+    url = asyncio.run(link())["url"]
+    name = home.settings.load().default_agent_id()
+    out.say("\n" + WELCOME.format(link=url))
+    lines = [(line.format(agent=name), about) for line, about in NEXT]
+    width = max(len(line) for line, _ in lines)
+    for line, about in lines:
+        out.say(f"  {line:<{width}}   {about}")

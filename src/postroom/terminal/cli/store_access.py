@@ -1,0 +1,147 @@
+"""The way into the room: which store is meant, and how it is opened, to change things or only to look."""
+
+import contextlib
+import getpass
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from postroom.clock import SECOND, Clock, SystemClock
+from postroom.errors import InvalidField, StoreInUse, StoreReadOnly, UnknownStore
+from postroom.kernel import commands as c
+from postroom.kernel.housekeeping.housekeepers import VISIBILITY
+from postroom.kernel.housekeeping.steps import HousekeepingStep
+from postroom.runtime import RoomOptions, SyncRoom
+from postroom.runtime.core import SQLITE, RoomCore
+from postroom.terminal.cli.errors import NoStore
+from postroom.terminal.cli.output import Output
+from postroom.terminal.cli.readonly import ReadOnlyFile
+
+OVERDUE_S = 3
+
+
+def home() -> Path:
+    return Path(os.environ.get("POSTROOM_HOME") or "~/.postroom").expanduser()
+
+
+def whoami() -> str:
+    """Who is at the keyboard, as the ledger will name them."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"uid{os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
+
+
+@dataclass(frozen=True)
+class CommandContext:
+    store: str | None = None
+    out: Output = field(default_factory=Output)
+    clock: Clock = field(default_factory=SystemClock)
+
+    @property
+    def url(self) -> str:
+        """`--store`, else POSTROOM_STORE, else the file in the home folder."""
+        return self.store or os.environ.get("POSTROOM_STORE") or f"{SQLITE}{home().absolute()}/postroom.db"
+
+    @property
+    def path(self) -> Path:
+        """The store's file."""
+        url = self.url
+        if url == "memory://":
+            raise InvalidField(
+                "--store", "memory:// would be gone when this command ends; name a file instead"
+            )
+        path = url.removeprefix(SQLITE)
+        if not path or "://" in path:
+            raise UnknownStore(url=url)
+        file = Path(path).expanduser()
+        if file.is_dir():
+            raise InvalidField("--store", f"{file} is a folder; name the store's file in it")
+        return file
+
+    @contextlib.contextmanager
+    def room(self, *, make: bool = False) -> Iterator[SyncRoom]:
+        """Own the store while this lasts, to change something; `make` it when it is not there."""
+        path = self.path
+        if not path.exists():
+            if not make:
+                raise NoStore(path=str(path))
+            _make_home(path)
+            _make_file(path)
+        try:
+            room = SyncRoom(RoomCore.open(self.url, RoomOptions(actor=whoami(), housekeeping=False)))
+        except StoreInUse:
+            room = self._of_the_house(path)
+            if room is None:
+                raise
+            with contextlib.closing(room):
+                yield room
+            return
+        with contextlib.closing(room):
+            _let_time_pass(room)
+            yield room
+
+    def _of_the_house(self, path: Path) -> SyncRoom | None:
+        """The room of the house that runs, if it is the one that owns this store."""
+        from postroom.app.home import Home
+        from postroom.terminal.cli.connection import daemon, token_of
+        from postroom.terminal.cli.remote import remote_room
+
+        house = Home.of()
+        found = daemon(house)
+        if found is None or found.url is None or found.store != str(path.absolute()):
+            return None
+        return remote_room(path, found.url, token_of(house), whoami())
+
+    @contextlib.contextmanager
+    def looking(self, *, at_messages: bool = False) -> Iterator[SyncRoom]:
+        """The room through a window: nothing can be changed, and whoever owns it is not disturbed."""
+        file = ReadOnlyFile(self.path)
+        room = SyncRoom(RoomCore(file, RoomOptions(actor=whoami(), housekeeping=False)))
+        try:
+            if at_messages and not self.out.as_json:
+                self._say_when_overdue(file)
+            yield room
+        finally:
+            room.close()
+
+    @contextlib.contextmanager
+    def file(self) -> Iterator[ReadOnlyFile]:
+        """The file itself, for its ledger or a copy."""
+        file = ReadOnlyFile(self.path)
+        try:
+            yield file
+        finally:
+            file.close()
+
+    def _say_when_overdue(self, file: ReadOnlyFile) -> None:
+        with file.reader() as reader:
+            due = reader.next_due()
+        if due is not None and due < self.clock.now() - OVERDUE_S * SECOND:
+            self.out.note("nobody has this room open; what has come due since shows with the next claim")
+
+
+def _make_home(path: Path) -> None:
+    """The home folder is for its owner's eyes only."""
+    if path.parent == home().absolute() and not path.parent.exists():
+        try:
+            path.parent.mkdir(mode=0o700, parents=True)
+        except OSError as error:
+            raise StoreReadOnly(path=str(path), reason=error.strerror or str(error)) from error
+
+
+def _make_file(path: Path) -> None:
+    """What is written in it is for its owner's eyes only, from the first moment on."""
+    with contextlib.suppress(OSError):  # the store says better what is wrong
+        path.touch(mode=0o600)
+
+
+def _let_time_pass(room: SyncRoom) -> None:
+    """Leases, delays and lives that ran out while nobody had the store open end before anything else."""
+    cursor: int | None = 0
+    while cursor is not None:
+        step: HousekeepingStep = room.run(c.Housekeep(name=VISIBILITY, cursor=cursor, actor=VISIBILITY))
+        cursor = step.cursor

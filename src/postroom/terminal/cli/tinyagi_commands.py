@@ -1,0 +1,152 @@
+"""Words that people know from TinyAGI, where they did something that here happens otherwise, or by itself."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import webbrowser
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+
+from postroom.app.home import Home
+from postroom.clock import SECOND, SystemClock
+from postroom.errors import PostroomError
+from postroom.terminal.cli import agents, server
+from postroom.terminal.cli.command import command
+from postroom.terminal.cli.connection import connected, daemon
+from postroom.terminal.cli.options import flag
+from postroom.terminal.cli.output import ago, facts, span, table
+from postroom.terminal.cli.store_access import CommandContext
+
+LOOK_S = 60
+
+
+class NoNews(PostroomError):
+    """Whether there is a newer version could not be found out: {reason}. Try: {command}"""
+
+    code = "NO_NEWS"
+    exit_code = 6
+
+
+def register(root: typer.Typer, start: str, office: str, upkeep: str) -> None:
+    command(root, "run", panel=start, store=False, hidden=True, examples=["postroom run"])(run)
+    command(
+        root, "office", panel=start, store=False, examples=["postroom office", "postroom office --print"]
+    )(portal)
+    command(root, "reset", panel=office, store=False, examples=["postroom reset coder reviewer"])(
+        agents.reset
+    )
+    command(root, "heartbeat", panel=office, store=False, examples=["postroom heartbeat"])(heartbeat)
+    command(
+        root, "update", panel=upkeep, store=False, examples=["postroom update", "postroom update --check"]
+    )(update)
+    command(root, "install", panel=upkeep, store=False, hidden=True, examples=["postroom install"])(install)
+
+
+def run(at: CommandContext) -> None:
+    """Open the house and say how to go on, as postroom alone does."""
+    server.welcome(at.out)
+
+
+def portal(
+    at: CommandContext,
+    only_print: Annotated[bool, flag("Only print the link, open nothing.", "--print")] = False,
+) -> None:
+    """Open the page of the house in a browser, logged in. Without a terminal, print the link."""
+    from postroom.app.process import NotRunning
+
+    found = daemon(Home.of())
+    if found is None:
+        raise NotRunning
+    link = asyncio.run(server.link())
+    opened = False
+    if not only_print and not at.out.as_json and sys.stdout.isatty():
+        opened = webbrowser.open(link["url"])
+    text = f"The page is open in your browser: {found.url}" if opened else link["url"]
+    at.out.show({"address": found.url, **link, "opened": opened}, text)
+
+
+def heartbeat(at: CommandContext) -> None:
+    """Show which agents wake up by themselves, how often, and when they last did."""
+
+    async def look() -> tuple[dict[str, Any], dict[str, Any]]:
+        async with connected() as office:
+            return (await office.get("/api/status"))["heartbeat"], await office.get("/api/agents")
+
+    beat, found = asyncio.run(look())
+    now = SystemClock().now()
+    document: dict[str, Any] = {"interval": beat["interval"], "agents": {}}
+    rows: list[tuple[str, str, str]] = []
+    for name, one in found.items():
+        own = one.get("heartbeat") or {}
+        every = own.get("interval", beat["interval"]) if own.get("enabled", True) else 0
+        last = beat["lastSent"].get(name)
+        document["agents"][name] = {"every": every, "last": last}
+        rows.append((name, f"every {span(every)}" if every else "off", ago(last and last * SECOND, now)))
+    at.out.show(document, table(["agent", "heartbeat", "last"], rows))
+    if not beat["interval"] and not at.out.as_json:
+        at.out.note("on for all, every hour: postroom settings set monitoring.heartbeat_interval 3600")
+
+
+def update(
+    at: CommandContext,
+    check: Annotated[bool, flag("Ask the package index whether there is a newer one.", "--check")] = False,
+) -> None:
+    """Say how to upgrade. Nothing is asked over the network, unless you want it."""
+    here, how = metadata.version("postroom"), _way()
+    newest = _newest() if check else None
+    document: dict[str, Any] = {"version": here, "upgrade": how}
+    if check:
+        document["newest"] = newest or here
+    told = {None: None, True: f"{newest} is there", False: "this is the newest"}[
+        bool(newest) if check else None
+    ]
+    steps = f"postroom backup before-update.db && {how} && postroom restart"
+    at.out.show(document, facts([("version", here), ("newest", told), ("to upgrade", steps)]))
+
+
+def _way() -> str:
+    """How this copy came here, and so how a newer one comes."""
+    try:
+        told = json.loads(metadata.distribution("postroom").read_text("direct_url.json") or "{}")
+    except ValueError:
+        told = {}
+    if (told.get("dir_info") or {}).get("editable"):
+        return f"git -C {told['url'].removeprefix('file://')} pull"
+    for sign, way in (("/pipx/", "pipx upgrade postroom"), ("/uv/tools/", "uv tool upgrade postroom")):
+        if sign in sys.prefix:
+            return way
+    return f"{sys.executable} -m pip install --upgrade 'postroom[all]'"
+
+
+def _newest() -> str | None:
+    """A version that is newer than this one, by the index pip is set up to ask."""
+    # As if none were installed: else pip answers with the one that is, when it cannot ask.
+    words = "install --dry-run --ignore-installed --no-deps --quiet --report - postroom"
+    line = [sys.executable, "-m", "pip", *words.split()]
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=LOOK_S, check=True)
+        newest = json.loads(done.stdout)["install"][0]["metadata"]["version"]
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError) as error:
+        told = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
+        reason = (told[-1] if told else "pip failed").removeprefix("ERROR: ").rstrip(".")
+        raise NoNews(reason=reason, command=_way()) from None
+    return newest if _order(newest) > _order(metadata.version("postroom")) else None
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+def install(at: CommandContext) -> None:
+    """Nothing is left to install: say what there is to do instead."""
+    told = {
+        "to begin": "postroom",
+        "to begin with what TinyAGI left": "postroom import tinyagi --dry-run",
+        "to start with the machine": "see deploy/postroom.service and docs/operations/running.md",
+        "to complete names in the shell": "postroom --install-completion",
+    }
+    at.out.show(told, "Postroom is installed.", facts(told.items()))

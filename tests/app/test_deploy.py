@@ -1,0 +1,121 @@
+"""What is in deploy/ fits the program: its commands, ports, paths, times, and the answer it is probed by."""
+
+import configparser
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import yaml
+
+from postroom.app.server_process import GRACE_S
+from postroom.settings.sections import ApiSettings
+from tests.app.house_process import HouseProcess
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+PORT = ApiSettings().port
+
+
+def unit() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(strict=True, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment]
+    parser.read(DEPLOY / "postroom.service")
+    return parser
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Of the Dockerfile, lines that are continued put together."""
+    text = re.sub(r"\\\n\s*", "", (DEPLOY / "Dockerfile").read_text())
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
+
+
+def compose() -> dict[str, Any]:
+    return yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["postroom"]
+
+
+def options(*command: str) -> str:
+    shown = subprocess.run(
+        [sys.executable, "-m", "postroom", *command, "--help"], capture_output=True, text=True, check=True
+    )
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown.stdout)
+
+
+def test_the_unit_starts_what_there_is_and_waits_for_turns_in_hand() -> None:
+    service = unit()["Service"]
+    program, *words = shlex.split(service["ExecStart"])
+    assert program.endswith("/postroom")
+    assert words == ["start", "--foreground"]
+    assert "--foreground" in options("start")
+    assert float(service["TimeoutStopSec"]) > GRACE_S + 10
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    copy = tmp_path / "postroom.service"
+    program = Path(sys.executable).with_name("postroom")
+    copy.write_text((DEPLOY / "postroom.service").read_text().replace("%h/.local/bin/postroom", str(program)))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(copy)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_image_is_made_of_files_that_exist_and_serves_where_it_is_probed() -> None:
+    found = instructions()
+    copied = [rest.split()[:-1] for word, rest in found if word == "COPY" and "--from" not in rest]
+    names = [name for names in copied for name in names]
+    for name in names:
+        assert (ROOT / name).exists(), name
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().split()
+    for name in names:
+        assert f"!{name}" in ignored, f"{name} is left out of the build"
+    for _, rest in found:
+        for file in re.findall(r"requirements/\S+", rest):
+            assert (ROOT / file).exists(), file
+    told = dict(found)
+    assert told["EXPOSE"] == str(PORT)
+    assert told["USER"] == "postroom"
+    assert f"127.0.0.1:{PORT}/healthz" in told["HEALTHCHECK"]
+    assert told["ENTRYPOINT"] == '["postroom", "start", "--foreground"]'
+    base = {rest.split()[0] for word, rest in found if word == "FROM"}
+    assert len(base) == 1
+
+
+def test_the_composition_opens_the_door_to_this_machine_only_and_keeps_the_home() -> None:
+    service = compose()
+    assert service["ports"] == [f"127.0.0.1:{PORT}:{PORT}"]
+    assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).exists()
+    volume = dict(instructions())["VOLUME"]
+    assert service["volumes"] == [f"home:{volume}"]
+    assert float(service["stop_grace_period"].removesuffix("s")) > GRACE_S + 10
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    comment = (DEPLOY / "compose.yaml").read_text()
+    assert "exec postroom postroom login" in comment
+    assert "login" in options()
+
+
+def test_the_environment_of_the_image_opens_a_house_that_needs_a_token(tmp_path: Path) -> None:
+    """As the container does, but for the port and the folder."""
+    given = dict(instructions())["ENV"]
+    environment = dict(pair.split("=", 1) for pair in given.split())
+    house = HouseProcess(tmp_path)
+    house.env |= {name: value for name, value in environment.items() if name != "POSTROOM_HOME"}
+    try:
+        house.start()
+        port = house.url.rpartition(":")[2]
+        assert httpx2.get(f"http://127.0.0.1:{port}/healthz", timeout=60).json() == {"ok": True}
+        assert httpx2.get(f"http://127.0.0.1:{port}/api/status", timeout=60).status_code == 401
+        assert (
+            httpx2.get(f"http://127.0.0.1:{port}/api/status", timeout=60, headers=house.headers).status_code
+            == 200
+        )
+    finally:
+        house.end()

@@ -1,0 +1,76 @@
+"""A change of the settings takes effect, or the office goes on as it was and tries again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import postroom
+from postroom.app.office_reloader import OfficeReloader
+from postroom.clock import SystemClock
+from postroom.errors import StoreFull
+from postroom.office.office import Office
+from postroom.settings import SettingsFile
+
+
+def document(folder: Path, *agents: str) -> dict[str, Any]:
+    return {
+        "workspace": {"path": str(folder / "work")},
+        "agents": {name: {"provider": "script"} for name in agents},
+        "monitoring": {"heartbeat_interval": 0},
+    }
+
+
+async def test_what_could_not_be_furnished_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = SettingsFile(tmp_path / "settings.json")
+    file.replace(document(tmp_path, "coder"))
+    async with postroom.open(str(tmp_path / "postroom.db"), durability="relaxed") as room:
+        staff = OfficeReloader(room, file, tmp_path, SystemClock(), works=False, environment={})
+        await staff.open()
+        file.replace(document(tmp_path, "coder", "tester"))
+        furnish = Office.furnish
+
+        async def full(office: Office) -> None:
+            raise StoreFull(path="postroom.db")
+
+        monkeypatch.setattr(Office, "furnish", full)
+        with pytest.raises(StoreFull):
+            await staff.apply()
+        assert list(staff.settings.agents) == ["coder"]
+        monkeypatch.setattr(Office, "furnish", furnish)
+        await staff.apply()
+        assert list(staff.settings.agents) == ["coder", "tester"]
+        assert "tester" in staff.office.directory.agents
+        await staff.close(1)
+
+
+async def test_a_script_that_cannot_be_read_stops_only_its_own_agents(tmp_path: Path) -> None:
+    file = SettingsFile(tmp_path / "settings.json")
+    file.replace(document(tmp_path, "coder"))
+    for broken in ('{"rules": [{"fail": "sometimes"}]}', '{"rules": [{"match": "("}]}', "{", "\udcff"):
+        (tmp_path / "script.json").write_bytes(broken.encode("utf-8", "surrogateescape"))
+        async with postroom.open(str(tmp_path / "postroom.db"), durability="relaxed") as room:
+            staff = OfficeReloader(room, file, tmp_path, SystemClock(), works=False, environment={})
+            await staff.open()
+            file.update(lambda found: found.update(default_agent="coder"))
+            await staff.apply()
+            assert staff.settings.default_agent == "coder"
+            await staff.close(1)
+        file.replace(document(tmp_path, "coder"))
+
+
+async def test_an_agent_without_its_script_says_what_is_wrong_with_it(tmp_path: Path) -> None:
+    from postroom.app.providers import registry_for
+    from postroom.providers import Failed, TurnRequest
+    from postroom.settings import parse
+
+    (tmp_path / "script.json").write_text(json.dumps({"rules": [{"match": "("}]}))
+    registry = registry_for(parse(document(tmp_path, "coder")), tmp_path, SystemClock(), {})
+    request = TurnRequest(agent_id="coder", prompt="hello", workspace=tmp_path, model="")
+    [told] = [event async for event in registry.get("script").run(request)]
+    assert isinstance(told, Failed)
+    assert "script.json" in told.message
+    assert "regular expression" in told.message

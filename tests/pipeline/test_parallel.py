@@ -1,0 +1,64 @@
+"""Steps run side by side, and when one fails the others are not waited for in vain."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from postroom.pipeline.jobs.parallel import together
+
+
+class Spark:
+    """As much of a session as is needed to hear that its jobs are cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+        self._sc: Any = self
+
+    def cancelAllJobs(self) -> None:  # noqa: N802 - Spark's name
+        self.cancelled.set()
+
+
+def test_steps_run_at_the_same_time_and_all_have_ended_after_the_block() -> None:
+    meeting, met = threading.Barrier(3), []
+
+    def step(name: str) -> None:
+        meeting.wait(10)
+        met.append(name)
+
+    with together(Spark()) as begin:  # pyright: ignore[reportArgumentType]
+        for name in ("a", "b", "c"):
+            begin(step, name)
+    assert sorted(met) == ["a", "b", "c"]
+
+
+def test_when_a_step_fails_the_jobs_of_the_others_are_cancelled_and_its_error_is_told() -> None:
+    spark = Spark()
+
+    def broken() -> None:
+        raise ValueError("no ink")
+
+    def long() -> None:
+        assert spark.cancelled.wait(10)
+        raise RuntimeError("the job was cancelled")
+
+    def work() -> None:
+        with together(spark) as begin:  # pyright: ignore[reportArgumentType]
+            begin(long)
+            begin(broken)
+
+    with pytest.raises(ValueError, match="no ink"):
+        work()
+
+
+def test_an_interrupt_cancels_what_runs() -> None:
+    spark = Spark()
+
+    def work() -> None:
+        with together(spark) as begin:  # pyright: ignore[reportArgumentType]
+            begin(spark.cancelled.wait, 10)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert spark.cancelled.is_set()
