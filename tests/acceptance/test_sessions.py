@@ -26,6 +26,7 @@ async def test_an_outgrown_session_is_followed_by_a_new_one_with_a_summary(tmp_p
             await desk.quiet()
         replies = [text(m) for m in await desk.replies(4)]
         assert "new session" in replies[2]
+        assert "no longer fits" in replies[2]
         assert not any("new session" in reply for reply in (replies[0], replies[1], replies[3]))
         ids = [request.session_id for request in puppet.asked]
         assert ids == [None, "puppet-1", "puppet-1", None, "puppet-4"]
@@ -78,7 +79,18 @@ async def test_a_lost_session_is_replaced_without_bothering_the_person(tmp_path:
             await desk.quiet()
         replies = await desk.replies(2)
         assert [m.message_type for m in replies] == ["office.reply", "office.reply"]
+        assert "earlier session is gone" in text(replies[1])
+        assert "no longer fits" not in text(replies[1])
         assert [request.session_id for request in puppet.asked] == [None, "puppet-1", None]
+
+
+async def test_an_answer_cut_by_the_models_token_limit_says_so(tmp_path: Path) -> None:
+    puppet = Puppet(lambda request: [Finished(text="one, two,", stop_reason="max_tokens")])
+    async with staffed(tmp_path, puppets={"puppet": puppet}, agents=AGENTS, teams={}) as desk:
+        await desk.write("@coder count")
+        [reply] = await desk.replies(1)
+        assert text(reply).startswith("one, two,")
+        assert "longest one the model may write" in text(reply)
 
 
 async def test_a_provider_without_memory_is_given_what_was_said(tmp_path: Path) -> None:

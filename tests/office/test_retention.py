@@ -76,7 +76,7 @@ async def test_a_session_is_taken_up_again_after_its_earlier_states_are_gone(clo
     ) as room:
         sessions = Sessions(room, {})
         for number in range(3):
-            _, remember = sessions.renewed(ProviderSession(key="coder"), f"part {number}")
+            _, remember = sessions.renewed(ProviderSession(key="coder"), f"part {number}", lost=False)
             await room.run(remember)
             clock.advance(3600)
         await room.run(sessions.reset("writer"))

@@ -115,11 +115,11 @@ async def test_an_id_names_the_history_the_caller_keeps(connect: Connect) -> Non
         ("quota", K.AUTH, C.QUOTA),
         ("credit", K.AUTH, C.QUOTA),
         ("e429", K.RATE_LIMIT, C.UNKNOWN),
-        ("e500", K.OVERLOADED, C.UNKNOWN),
+        ("e500", K.OVERLOADED, C.SERVER),
         ("e503", K.OVERLOADED, C.UNKNOWN),
         ("e529", K.OVERLOADED, C.UNKNOWN),
         ("midstream", K.OVERLOADED, C.UNKNOWN),
-        ("cut", K.OVERLOADED, C.NETWORK),
+        ("cut", K.OVERLOADED, C.STREAM_CUT),
         ("context", K.CONTEXT_TOO_LONG, C.UNKNOWN),
         ("e413", K.CONTEXT_TOO_LONG, C.UNKNOWN),
         ("refusal", K.REFUSED, C.UNKNOWN),
@@ -129,7 +129,7 @@ async def test_a_failure_is_of_the_kind_the_server_says(
     connect: Connect, server: ModelServer, scenario: str, kind: ErrorKind, cause: Cause
 ) -> None:
     failed = (await tell(connect(scenario), ask())).failed
-    assert (failed.kind, failed.cause) == (kind, cause)
+    assert (failed.kind, failed.cause) == (kind, cause), failed.detail
     assert "sk-fake" not in failed.detail
     assert len(server.received) == 1  # trying again is the queue's business
 

@@ -64,3 +64,14 @@ def test_only_kinds_that_pass_by_themselves_say_so() -> None:
         ErrorKind.CRASHED,
         ErrorKind.TIMED_OUT,
     }
+
+
+def test_a_failure_is_not_called_what_it_is_not() -> None:
+    def said(cause: Cause) -> str:
+        return failure(PRODUCT, ErrorKind.OVERLOADED, cause=cause).message
+
+    assert "overloaded" in said(Cause.UNKNOWN)
+    for cause in (Cause.SERVER, Cause.STREAM_CUT):
+        assert "overloaded" not in said(cause)
+        assert "network" not in said(cause)
+    assert "model may write" in failure(PRODUCT, ErrorKind.INVALID, cause=Cause.TOKEN_LIMIT).message

@@ -91,3 +91,11 @@ class _Acted(ScriptProvider):
     async def _run(self, request: TurnRequest) -> TurnStream:
         yield ToolUse(name="Bash", state="started")
         yield Failed(kind=ErrorKind.CRASHED, message="it fell over")
+
+
+async def test_a_provider_that_fails_before_any_session_is_named() -> None:
+    empty = TurnRequest(agent_id="coder", prompt=" ", workspace=Path("/"))
+    assert (await tell(Chain(one("a")), empty)).events == [(await tell(Chain(one("a")), empty)).failed]
+    assert (await tell(Chain(one("a")), empty)).failed.provider == "a"
+    chain = Chain(one("a", fail=ErrorKind.AUTH), one("b", fail=ErrorKind.OVERLOADED))
+    assert (await tell(chain, REQUEST)).failed.provider == "b", "whose failure the verdict is"

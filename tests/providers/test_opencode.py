@@ -26,7 +26,7 @@ def opencode(office: Office, still: ManualClock) -> OpenCode:
         ("e401", K.AUTH, C.UNKNOWN),
         ("quota", K.AUTH, C.QUOTA),
         ("e429", K.RATE_LIMIT, C.UNKNOWN),
-        ("e500", K.OVERLOADED, C.UNKNOWN),
+        ("e500", K.OVERLOADED, C.SERVER),
         ("e503", K.OVERLOADED, C.UNKNOWN),
         ("e529", K.OVERLOADED, C.UNKNOWN),
         ("overflow", K.CONTEXT_TOO_LONG, C.UNKNOWN),

@@ -154,3 +154,20 @@ async def test_another_program_can_be_named(office: Office) -> None:
 def test_keys_do_not_show_when_settings_are_printed() -> None:
     settings = ProviderSettings(anthropic_api_key="a-key", openai_api_key="o-key", custom=CUSTOM)
     assert "key" not in repr(settings) + repr(CUSTOM["a"])
+
+
+@pytest.mark.parametrize("flavour", ["anthropic", "openai"])
+@pytest.mark.parametrize(("own", "sent"), [("our-key", "our-key"), ("", "none")])
+async def test_a_built_in_api_asks_the_server_it_is_led_to_and_takes_no_vendors_key_there(
+    office: Office, flavour: str, own: str, sent: str
+) -> None:
+    parent = {"ANTHROPIC_API_KEY": "vendors-key", "OPENAI_API_KEY": "vendors-key"}
+    async with model_server() as server:
+        url = server.scenario("ok", "" if flavour == "anthropic" else "/v1")
+        fields: dict[str, Any] = {f"{flavour}_base_url": url, f"{flavour}_api_key": own}
+        settings = ProviderSettings(**fields)
+        provider = Registry(settings, parent=parent).get(f"{flavour}_api")
+        assert (await tell(provider, office.request(model="m"))).answer == "Hello from the fake — model."
+    headers = str(server.received[0].headers)
+    assert sent in headers
+    assert "vendors-key" not in headers

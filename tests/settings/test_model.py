@@ -382,3 +382,32 @@ def test_what_the_room_would_not_take_is_refused_when_it_is_written(field: str, 
 
 def test_an_answer_with_all_its_files_and_its_long_text_is_one_message() -> None:
     assert Limits().files >= 50 + 1
+
+
+@pytest.mark.parametrize(
+    "url", ["https://models.example.org/v1", "http://127.0.0.1:8000/", "http://[::1]:80/x"]
+)
+def test_a_model_server_can_be_named_by_http_or_https(url: str) -> None:
+    model = parse({"models": {"openai": {"base_url": url}}}).models.openai
+    assert model is not None
+    assert model.base_url == url.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://h/",
+        "localhost:8000",
+        "http://",
+        "https://me:secret@h/",
+        "http://h:99999/",
+        "http://h/?key=1",
+        "http://h/a b",
+        "",
+    ],
+)
+def test_a_model_server_by_any_other_address_is_refused_with_the_field(url: str) -> None:
+    with pytest.raises(InvalidSettings, match=r"models\.anthropic\.base_url") as refused:
+        parse({"models": {"anthropic": {"base_url": url}}})
+    assert "secret" not in str(refused.value)

@@ -28,6 +28,8 @@ def registry_for(
         anthropic_api_key=_revealed(models.anthropic and models.anthropic.api_key),
         anthropic_oauth_token=_revealed(models.anthropic and models.anthropic.oauth_token),
         openai_api_key=_revealed(models.openai and models.openai.api_key),
+        anthropic_base_url=(models.anthropic and models.anthropic.base_url) or "",
+        openai_base_url=(models.openai and models.openai.base_url) or "",
         custom={
             name: CustomProvider(
                 base_url=custom.base_url,

@@ -35,13 +35,15 @@ SUMMARY_EACH = 1_200
 
 class ProviderSession(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's session at each provider, with the tokens it had used. `carried` is what a new one is told
-    of the one before it; None when it does not follow another. `reset` is the last reset it knows of: a turn
-    may end after a later one, and must not bring back what that ended."""
+    of the one before it; None when it does not follow another. `lost` says that the one before was gone, not
+    full. `reset` is the last reset it knows of: a turn may end after a later one, and must not bring back
+    what that ended."""
 
     key: str
     ids: dict[str, str] = {}
     totals: dict[str, SessionTotal] = {}
     carried: str | None = None
+    lost: bool = False
     reset: int = 0
 
     @property
@@ -141,9 +143,11 @@ class Sessions:
             )
         return commands
 
-    def renewed(self, session: ProviderSession, carried: str) -> tuple[ProviderSession, c.Command]:
+    def renewed(
+        self, session: ProviderSession, carried: str, *, lost: bool
+    ) -> tuple[ProviderSession, c.Command]:
         """A new session in the place of one that has outgrown the model, or was lost."""
-        new = ProviderSession(key=session.key, carried=carried, reset=session.reset)
+        new = ProviderSession(key=session.key, carried=carried, lost=lost, reset=session.reset)
         return new, _remember(new)
 
     def reset(self, agent: str) -> c.Command:

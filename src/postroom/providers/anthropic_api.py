@@ -102,6 +102,7 @@ class AnthropicApi:
                 **system,
             )
         )
+        faults.answer_began()
         part = -1
         broken: Exception | None = None
         try:
@@ -154,7 +155,7 @@ def _count(counts: dict[str, int], usage: object) -> None:
 
 def _verdict(text: str, stop: str | None, ended: bool, faults: Faults) -> Finished | Failed:
     if not ended:
-        return faults.of(ErrorKind.OVERLOADED, Cause.NETWORK, "the stream ended before the message did")
+        return faults.of(ErrorKind.OVERLOADED, Cause.STREAM_CUT, "the stream ended before the message did")
     if stop == "refusal":
         return faults.of(ErrorKind.REFUSED, detail=text)
     if stop == "model_context_window_exceeded":

@@ -77,6 +77,11 @@ class Faults:
         self._request = request
         self._clock = clock
         self._secret = secret
+        self._answering = False
+
+    def answer_began(self) -> None:
+        """From here on a lost connection has cut an answer: the server can be reached."""
+        self._answering = True
 
     def of(
         self, kind: ErrorKind, cause: Cause = Cause.UNKNOWN, detail: str = "", retry_at: int | None = None
@@ -106,6 +111,8 @@ class Faults:
         found = classify(detail, status, code)
         if found is None and _is_connection(error):
             found = (ErrorKind.OVERLOADED, Cause.NETWORK)
+        if self._answering and found == (ErrorKind.OVERLOADED, Cause.NETWORK):
+            found = (ErrorKind.OVERLOADED, Cause.STREAM_CUT)
         kind, cause = found or (ErrorKind.CRASHED, Cause.UNKNOWN)
         retry_at = None
         if kind.may_pass:

@@ -15,7 +15,9 @@ _CONTEXT = (ErrorKind.CONTEXT_TOO_LONG, Cause.UNKNOWN)
 _AUTH = (ErrorKind.AUTH, Cause.UNKNOWN)
 _RATE = (ErrorKind.RATE_LIMIT, Cause.UNKNOWN)
 _OVERLOADED = (ErrorKind.OVERLOADED, Cause.UNKNOWN)
+_SERVER = (ErrorKind.OVERLOADED, Cause.SERVER)
 _NETWORK = (ErrorKind.OVERLOADED, Cause.NETWORK)
+_STREAM_CUT = (ErrorKind.OVERLOADED, Cause.STREAM_CUT)
 _REFUSED = (ErrorKind.REFUSED, Cause.UNKNOWN)
 _MODEL = (ErrorKind.INVALID, Cause.MODEL)
 
@@ -45,7 +47,7 @@ _BEFORE_STATUS: tuple[tuple[re.Pattern[str], Class], ...] = (
     ),
     (
         re.compile(r"output token maximum|reason: max_output_tokens", re.I),
-        (ErrorKind.INVALID, Cause.OUTPUT_LIMIT),
+        (ErrorKind.INVALID, Cause.TOKEN_LIMIT),
     ),
     (
         re.compile(
@@ -64,6 +66,7 @@ _BEFORE_STATUS: tuple[tuple[re.Pattern[str], Class], ...] = (
     ),
     (re.compile(r"content_filter|content_policy|usage policy|reason: content", re.I), _REFUSED),
 )
+_TOO_BUSY = re.compile(r"overloaded|high demand|at capacity|service unavailable|\b5(03|29)\b", re.I)
 _AFTER_STATUS: tuple[tuple[re.Pattern[str], Class], ...] = (
     (
         re.compile(
@@ -72,19 +75,13 @@ _AFTER_STATUS: tuple[tuple[re.Pattern[str], Class], ...] = (
         ),
         _RATE,
     ),
-    (
-        re.compile(
-            r"overloaded|high demand|at capacity|server_error|service unavailable|internal server error"
-            r"|\b5(00|02|03|04|29)\b",
-            re.I,
-        ),
-        _OVERLOADED,
-    ),
+    (_TOO_BUSY, _OVERLOADED),
+    (re.compile(r"server_error|internal server error|bad gateway|\b5(00|02|04)\b", re.I), _SERVER),
+    (re.compile(r"stream disconnected", re.I), _STREAM_CUT),
     (
         re.compile(
             r"connection ?(refused|error|reset|closed)|econnrefused|econnreset|enotfound|eai_again"
-            r"|fetch failed|stream disconnected|waiting for network|unable to connect|network error"
-            r"|request timed out",
+            r"|fetch failed|waiting for network|unable to connect|network error|request timed out",
             re.I,
         ),
         _NETWORK,
@@ -132,6 +129,8 @@ def classify(text: str, status: int | None = None, code: str = "") -> Class | No
     by_status = (
         classify_status(status) or classify_status(_BY_CODE.get(code)) or classify_status(_status_in(text))
     )
+    if by_status == _SERVER and _TOO_BUSY.search(text):
+        return _OVERLOADED
     if by_status:
         return by_status
     for pattern, found in _AFTER_STATUS:
@@ -144,7 +143,7 @@ def classify_status(status: int | None) -> Class | None:
     if status is None or status < 400:
         return None
     if status >= 500:
-        return _OVERLOADED
+        return _OVERLOADED if status in (503, 529) else _SERVER
     return _BY_STATUS.get(status, (ErrorKind.INVALID, Cause.UNKNOWN))
 
 

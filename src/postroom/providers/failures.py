@@ -40,6 +40,13 @@ _BY_CAUSE: dict[tuple[ErrorKind, Cause], str] = {
     (ErrorKind.OVERLOADED, Cause.NETWORK): (
         "{label} cannot reach its model server. Check the network and the server's address."
     ),
+    (ErrorKind.OVERLOADED, Cause.SERVER): (
+        "The model server of {label} failed with an error of its own. It may pass; if it does not, the "
+        "server's operator must look."
+    ),
+    (ErrorKind.OVERLOADED, Cause.STREAM_CUT): (
+        "The answer of {label} broke off before its end: the model server closed the connection."
+    ),
     (ErrorKind.TIMED_OUT, Cause.WALL_CLOCK): (
         "{label} was stopped after {seconds}, the limit for one turn. Ask for less, or raise the limit."
     ),
@@ -54,6 +61,10 @@ _BY_CAUSE: dict[tuple[ErrorKind, Cause], str] = {
         "The agent needed a permission it does not have. Widen its permissions, or ask for something else."
     ),
     (ErrorKind.INVALID, Cause.OUTPUT_LIMIT): "{label} wrote more than one turn may write, and was stopped.",
+    (ErrorKind.INVALID, Cause.TOKEN_LIMIT): (
+        "The answer of {label} was longer than its model may write at once, and was cut off. Ask for a "
+        "shorter one, or for one part after the other."
+    ),
     (ErrorKind.INVALID, Cause.TURN_LIMIT): "{label} reached the limit of steps for one turn.",
     (ErrorKind.INVALID, Cause.BUDGET): "{label} reached the money limit of this turn.",
 }

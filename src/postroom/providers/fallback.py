@@ -42,7 +42,7 @@ async def run_with_fallback(attempts: Sequence[tuple[Provider, TurnRequest]]) ->
             async for event in events:
                 acted = acted or isinstance(event, ToolUse)
                 if isinstance(event, Failed):
-                    failed = event
+                    failed = msgspec.structs.replace(event, provider=provider.name)
                 else:
                     yield event
         if failed is None:

@@ -99,6 +99,7 @@ class OpenAIApi:
                 stream_options={"include_usage": True},
             )
         )
+        faults.answer_began()
         try:
             async for chunk in watch.over(aiter(stream)):
                 model = chunk.model or model
@@ -134,7 +135,7 @@ class OpenAIApi:
 
 def _verdict(text: str, refusal: str, finish: str | None, faults: Faults) -> Finished | Failed:
     if finish is None:
-        return faults.of(ErrorKind.OVERLOADED, Cause.NETWORK, "the stream ended before the message did")
+        return faults.of(ErrorKind.OVERLOADED, Cause.STREAM_CUT, "the stream ended before the message did")
     if refusal or finish == "content_filter":
         return faults.of(ErrorKind.REFUSED, detail=refusal or text)
     return Finished(text=text, stop_reason=finish if finish == "length" else "")

@@ -40,10 +40,13 @@ class Cause(StrEnum):
     SESSION_LOST = "session_lost"
     MODEL = "model"
     NETWORK = "network"
+    SERVER = "server"  # the model's server failed of itself (HTTP 500), which is not too much load
+    STREAM_CUT = "stream_cut"  # the answer began, and broke off
     PERMISSION = "permission"
     WALL_CLOCK = "wall_clock"
     IDLE = "idle"
-    OUTPUT_LIMIT = "output_limit"
+    OUTPUT_LIMIT = "output_limit"  # ours, of bytes
+    TOKEN_LIMIT = "token_limit"  # the model's own
     TURN_LIMIT = "turn_limit"
     BUDGET = "budget"
 
@@ -156,13 +159,15 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="failed"):
-    """The turn failed. `message` is for the person, `detail` for the log; `retry_at` is in microseconds."""
+    """The turn failed. `message` is for the person, `detail` for the log; `retry_at` is in microseconds.
+    `provider` names whose failure it is also where no session was ever begun."""
 
     kind: ErrorKind
     message: str
     retry_at: int | None = None
     detail: str = ""
     cause: Cause = Cause.UNKNOWN
+    provider: str = ""
 
 
 Verdict = Finished | Failed

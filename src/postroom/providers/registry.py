@@ -24,6 +24,7 @@ from postroom.providers.script_rules import Script
 
 DEFAULT = "anthropic"
 CUSTOM = "custom:"
+NO_KEY = "none"  # servers on one's own machine often want no key, but the programs and packages insist on one
 
 
 class UnknownProvider(NotFound):
@@ -53,11 +54,14 @@ class CustomProvider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys given here win over the environment. `pass_variables` are further names the programs may have."""
+    """Keys given here win over the environment. `pass_variables` are further names the programs may have.
+    The base URLs are those of `anthropic-api` and `openai-api`; empty stands for the vendor's."""
 
     anthropic_api_key: str = ""
     anthropic_oauth_token: str = ""
+    anthropic_base_url: str = ""
     openai_api_key: str = ""
+    openai_base_url: str = ""
     custom: Mapping[str, CustomProvider] = {}
     programs: Mapping[str, str] = {}
     pass_variables: tuple[str, ...] = ()
@@ -190,12 +194,18 @@ class Registry:
         )
 
     def _anthropic_api(self) -> Provider:
-        key = self._settings.anthropic_api_key or self._parent.get("ANTHROPIC_API_KEY", "")
-        return AnthropicApi(api_key=key, clock=self._clock)
+        key, url = self._settings.anthropic_api_key, self._settings.anthropic_base_url
+        key = self._api_key(key, url, "ANTHROPIC_API_KEY")
+        return AnthropicApi(api_key=key, base_url=url or anthropic_api.BASE_URL, clock=self._clock)
 
     def _openai_api(self) -> Provider:
-        key = self._settings.openai_api_key or self._parent.get("OPENAI_API_KEY", "")
-        return OpenAIApi(api_key=key, clock=self._clock)
+        key, url = self._settings.openai_api_key, self._settings.openai_base_url
+        key = self._api_key(key, url, "OPENAI_API_KEY")
+        return OpenAIApi(api_key=key, base_url=url or openai_api.BASE_URL, clock=self._clock)
+
+    def _api_key(self, own: str, base_url: str, variable: str) -> str:
+        """The key of the environment is the vendor's: another server gets it only if the settings say so."""
+        return own or (NO_KEY if base_url else self._parent.get(variable, ""))
 
     def _custom(self, provider_id: str, custom: CustomProvider) -> Provider:
         label = custom.name or provider_id
@@ -206,7 +216,7 @@ class Registry:
                 program=self._program("claude"),
                 settings={
                     "ANTHROPIC_BASE_URL": custom.base_url,
-                    "ANTHROPIC_AUTH_TOKEN": custom.api_key or "none",
+                    "ANTHROPIC_AUTH_TOKEN": custom.api_key or NO_KEY,
                     "ANTHROPIC_API_KEY": "",
                     "CLAUDE_CODE_OAUTH_TOKEN": "",
                 },
@@ -224,7 +234,7 @@ class Registry:
                 parent=self._parent,
                 clock=self._clock,
                 product=_renamed(codex.PRODUCT, f"{label} (through Codex)"),
-                server=CodexServer(base_url=custom.base_url, api_key=custom.api_key or "none"),
+                server=CodexServer(base_url=custom.base_url, api_key=custom.api_key or NO_KEY),
             )
         made, product = (
             (AnthropicApi, anthropic_api.PRODUCT)
@@ -233,7 +243,7 @@ class Registry:
         )
         return made(
             name=provider_id,
-            api_key=custom.api_key or "none",  # servers on one's own machine often want no key
+            api_key=custom.api_key or NO_KEY,
             base_url=custom.base_url,
             clock=self._clock,
             product=_renamed(product, label),

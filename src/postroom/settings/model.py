@@ -14,6 +14,7 @@ from postroom.settings.agents import (
     SessionScope,
     Teams,
 )
+from postroom.settings.base_urls import BaseUrl
 from postroom.settings.errors import invalid
 from postroom.settings.names import check_id
 from postroom.settings.part import SharedPart
@@ -65,6 +66,10 @@ class Model(SharedPart):
     model: str = ""
     api_key: Secret | None = None
     oauth_token: Secret | None = None
+    base_url: BaseUrl | None = Field(
+        default=None,
+        description="Of the server that anthropic_api or openai_api asks, instead of the vendor's",
+    )
 
 
 class Models(SharedPart):

@@ -96,3 +96,15 @@ async def test_a_price_that_must_be_looked_up_does_not_hold_up_the_others(
     turn, _ = await taken(Usage(provider="p", model="m", cost_usd=reported), Finished(text="ok"))
     assert turn.cost_usd == Decimal("0.1")
     assert (threads[0] is not threading.main_thread()) is beside
+
+
+async def test_a_turn_that_failed_at_once_is_kept_with_its_provider() -> None:
+    failed = Failed(kind=ErrorKind.AUTH, message="Not logged in.", provider="one")
+    turn, _ = await taken(failed)
+    assert (turn.provider, turn.record("coder")["provider"]) == ("one", "one")
+
+
+async def test_the_record_says_whether_the_answer_was_cut() -> None:
+    cut, _ = await taken(Finished(text="half", stop_reason="max_tokens"))
+    whole, _ = await taken(Finished(text="whole"))
+    assert (cut.record("coder")["cut"], whole.record("coder")["cut"]) == (True, False)

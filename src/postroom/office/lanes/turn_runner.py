@@ -44,7 +44,9 @@ from postroom.providers.registry import Choice, Registry
 
 log = logging.getLogger("postroom.office")
 
-RENEWED = "_(The conversation no longer fitted into the model. I went on in a new session, with a summary.)_"
+OUTGROWN = "_(The conversation no longer fits into the model. I went on in a new session, with a summary.)_"
+LOST = "_(The earlier session is gone from the agent's program. I went on in a new one, with a summary.)_"
+CUT = "_(The answer ends here because it reached the longest one the model may write. Ask me to go on.)_"
 CARRIED = "[Your earlier session could not be continued. This is how it ended:]"
 
 
@@ -102,7 +104,8 @@ class TurnRunner:
         reply = Reply("")
         if isinstance(turn.verdict, Finished):
             answer = turn.verdict.text
-            notes = [RENEWED] if session.carried is not None else []
+            notes = [] if session.carried is None else [LOST if session.lost else OUTGROWN]
+            notes += [CUT] if turn.verdict.stop_reason else []
             notes += outcomes.too_many(batch.primary, agent, answer, deps.directory, deps.rules)
             reply = await self._reply(batch.primary, answer, turn, notes)
         remembered = deps.sessions.after(session, turn, _prompt(batch, session))
@@ -175,7 +178,8 @@ class TurnRunner:
         """The decision is kept with the failed turn: after a crash the new session begins all the same."""
         sessions = self._deps.sessions
         summary = await sessions.summary(session, turn.provider or self._first)
-        session, kept = sessions.renewed(session, summary)
+        lost = isinstance(turn.verdict, Failed) and turn.verdict.cause is Cause.SESSION_LOST
+        session, kept = sessions.renewed(session, summary, lost=lost)
         commands = (kept, *outcomes.remember(batch.primary, self._worker.agent, turn))
         await self._room.run(c.Unit(commands=commands, actor=self._worker.agent))
         return session

@@ -48,6 +48,7 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
             "agent": agent,
             "outcome": failed.kind.value if failed else "finished",
             "cause": failed.cause.value if failed else "",
+            "cut": isinstance(self.verdict, Finished) and bool(self.verdict.stop_reason),
             "provider": self.provider,
             "started_at": self.started_at,
             "ended_at": self.ended_at,
@@ -105,6 +106,8 @@ async def take_turn(
                     totals[event.provider] = event.session_total
             elif isinstance(event, Finished | Failed):
                 verdict = event
+                if isinstance(event, Failed) and event.provider:
+                    provider = event.provider  # it may have failed before any session began
             await tell(event)
     if verdict is None:
         verdict = Failed(kind=ErrorKind.CRASHED, message="The provider ended without a verdict.")

@@ -1,0 +1,27 @@
+"""Addresses of model servers: by http or https only, so that no key goes to a file or in clear in a URL."""
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator
+
+
+def base_url(value: str) -> str:
+    """The address without a slash at its end. Raises ValueError with what is wrong."""
+    text = value.strip().rstrip("/")
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+        parts = urlsplit("")
+    if not usable or any(sign.isspace() or not sign.isprintable() for sign in text):
+        raise ValueError("must be an address like https://models.example.org/v1, by http or https")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not hold a name or password; put the key into api_key")
+    if parts.query or parts.fragment:
+        raise ValueError("must end with the path, without ? and #")
+    return text
+
+
+BaseUrl = Annotated[str, AfterValidator(base_url)]
