@@ -5,9 +5,9 @@ import os
 import time
 from pathlib import Path
 
-from postroom.api.office.log_lines import FILE
 from postroom.app import logs
 from postroom.app.redaction import Redactor
+from postroom.services.log_lines import FILE
 
 DAY_S = 24 * 3600
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from postroom.terminal.cli.app import app
+from tests.terminal.cli.tree import whole_tree
 
+COMMANDS = whole_tree()
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 _FENCED = re.compile(r"^```(?:sh|console)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -41,7 +41,7 @@ def words(line: str) -> list[str]:
 
 def problem(line: str) -> str | None:
     """What of a command line is not there; None when all of it is."""
-    at: Any = get_command(app)
+    at: Any = COMMANDS
     rest = words(line)
     while rest and hasattr(at, "commands") and not rest[0].startswith("-"):
         name = rest.pop(0).rstrip(",")
@@ -69,7 +69,7 @@ def leaves(at: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...
 
 def test_examples_in_the_help_exist_and_belong_to_their_command() -> None:
     wrong: dict[str, str] = {}
-    for path, each in leaves(get_command(app)):
+    for path, each in leaves(COMMANDS):
         epilog = re.sub(r"\[/?bold\]", "", each.epilog or "").replace("\\[", "[")
         examples = [line.strip() for line in epilog.splitlines() if line.strip().startswith("postroom")]
         assert examples, f"{' '.join(path)} has no example"

@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from postroom.errors import PostroomError
-from postroom.settings import SettingsFile, home_folder
+from postroom.settings.paths import home_folder
+
+if TYPE_CHECKING:
+    from postroom.settings.file import SettingsFile
 
 FOLDERS = ("logs", "files", "run", "backups", "plugins")
 
@@ -26,7 +30,9 @@ class Home:
         return cls(home_folder(environment))
 
     @property
-    def settings(self) -> SettingsFile:
+    def settings(self) -> "SettingsFile":
+        from postroom.settings.file import SettingsFile
+
         return SettingsFile(self.path / "settings.json")
 
     @property

@@ -13,8 +13,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
-from postroom.api.office.log_lines import FILE, plain
 from postroom.app.redaction import Redactor
+from postroom.services.log_lines import FILE, plain
 
 FILE_BYTES = 10 * 1024 * 1024
 FILES = 5

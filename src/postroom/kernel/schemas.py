@@ -4,19 +4,17 @@ A schema stands alone: what it refers to must be in it. Nothing is ever fetched.
 """
 
 from collections.abc import Iterator
-from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
+from typing import TYPE_CHECKING, Any
 
 from postroom.errors import InvalidField, SchemaViolation
 from postroom.kernel import jsontext
 from postroom.kernel.model import Schema
 from postroom.kernel.rules import expressions
-from postroom.kernel.schema_keywords import OutOfTime, ValidationTimer, timed
+
+if TYPE_CHECKING:  # the library takes long to import, and most rooms have no schema
+    from jsonschema.exceptions import ValidationError
+
+    from postroom.kernel.schema_keywords import ValidationTimer
 
 PROBLEMS_SHOWN = 5
 SHOWN_CHARS = 200
@@ -28,17 +26,22 @@ class Validators:
 
     def __init__(self) -> None:
         self._compiled: dict[str, Any] = {}
-        self._stopwatch = ValidationTimer()
+        self._timer: ValidationTimer | None = None
 
     def check(self, schema: Schema, body: Any) -> None:
+        from referencing import Registry
+
+        from postroom.kernel.schema_keywords import OutOfTime, ValidationTimer, timed
+
+        timer = self._timer = self._timer or ValidationTimer()
         # By content: a version whose registration was undone may come back as something else.
         key = jsontext.text(schema.document)
         validator = self._compiled.get(key)
         if validator is None:
             document = _without_dialect(schema.document)
-            validator = self._compiled[key] = timed(self._stopwatch)(document, registry=Registry())
+            validator = self._compiled[key] = timed(timer)(document, registry=Registry())
         found: list[tuple[str, str]] = []
-        self._stopwatch.start()
+        timer.start()
         try:
             for error in validator.iter_errors(body):
                 found.append(_told(error))
@@ -56,7 +59,7 @@ class Validators:
             )
 
 
-def _told(error: ValidationError) -> tuple[str, str]:
+def _told(error: "ValidationError") -> tuple[str, str]:
     """Where and what; a message that quotes the whole body is cut."""
     return _cut(error.json_path.removeprefix("$")), _cut(error.message)
 
@@ -66,6 +69,9 @@ def _cut(text: str) -> str:
 
 
 def check_document(document: Any) -> None:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
     if not isinstance(document, dict):
         raise InvalidField("document", "must be a JSON object")
     try:
@@ -78,6 +84,9 @@ def check_document(document: Any) -> None:
 
 
 def _check_parts(document: dict[str, Any]) -> None:
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT202012
+
     resolver = Registry().resolver_with_root(DRAFT202012.create_resource(document))
     names: set[str] = set()
     for name, value in _keywords(document):
@@ -98,6 +107,8 @@ def _check_parts(document: dict[str, Any]) -> None:
 
 
 def _check_reference(resolver: Any, reference: str) -> None:
+    from referencing.exceptions import Unresolvable
+
     try:
         found = resolver.lookup(reference).contents
     except (Unresolvable, ValueError):

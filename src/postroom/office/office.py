@@ -41,8 +41,8 @@ from postroom.office.turns.prompts import brief
 from postroom.office.turns.replies import ReplyRules
 from postroom.providers.protocol import TurnLimits
 from postroom.providers.registry import Choice, Registry
-from postroom.settings.environment import home_folder
 from postroom.settings.model import Settings
+from postroom.settings.paths import home_folder
 
 
 class Office:

@@ -2,17 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from postroom.errors import InvalidField
-from postroom.settings.model import Settings, expanded
+from postroom.settings.model import Settings
 from postroom.settings.part import SettingsPart
 from postroom.settings.secrets import Secret
-
-
-def home_folder(environment: Mapping[str, str] | None = None) -> Path:
-    named = (os.environ if environment is None else environment).get("POSTROOM_HOME", "")
-    return expanded(named).absolute() if named else Path.home() / ".postroom"
 
 
 def with_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> Settings:

@@ -1,12 +1,13 @@
 """What can be wrong with settings, told by field and fix, and never with the value: it may be a secret."""
 
 from collections.abc import Sequence
-from typing import Any
-
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from typing import TYPE_CHECKING, Any
 
 from postroom.errors import Conflict, Invalid, PostroomError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 
 class InvalidSettings(Invalid):
@@ -43,7 +44,7 @@ class SecretMissing(PostroomError):
     exit_code = 2
 
 
-def invalid(path: object, error: ValidationError) -> InvalidSettings:
+def invalid(path: object, error: "ValidationError") -> InvalidSettings:
     details = [(field_of(problem["loc"]), told(problem)) for problem in error.errors(include_input=False)]
     return InvalidSettings(path=str(path), problems=sentences(details), details=details)
 
@@ -58,7 +59,7 @@ def field_of(location: Sequence[int | str]) -> str:
     return ".".join(str(step) for step in steps) or "settings"
 
 
-def told(problem: ErrorDetails) -> str:
+def told(problem: "ErrorDetails") -> str:
     context: dict[str, Any] = problem.get("ctx") or {}
     kind = problem["type"]
     if kind in ("value_error", "assertion_error"):

@@ -18,6 +18,7 @@ from postroom.settings.base_urls import BaseUrl
 from postroom.settings.errors import invalid
 from postroom.settings.names import check_id
 from postroom.settings.part import SharedPart
+from postroom.settings.paths import expanded
 from postroom.settings.secrets import Secret
 from postroom.settings.sections import (
     ApiSettings,
@@ -149,14 +150,6 @@ class Settings(SharedPart):
         own = self.agents.get(agent)
         folder = expanded((own.working_directory if own else None) or agent, home)
         return self.workspace_path(home) / folder
-
-
-def expanded(path: str, home: Path | None = None) -> Path:
-    """`~` and `$HOME` at the start become the home folder; nothing else is replaced."""
-    for sign in ("~", "$HOME"):
-        if path == sign or path.startswith(sign + "/"):
-            return Path((home or Path.home()), path[len(sign) :].lstrip("/"))
-    return Path(path)
 
 
 def parse(document: Mapping[str, Any], path: object = "settings.json") -> Settings:

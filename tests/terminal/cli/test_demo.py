@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from typer.main import get_command
 
 from postroom.office.traces import Trace, TraceStep, TurnTaken
 from postroom.terminal.cli import demo_office, demo_queue
-from postroom.terminal.cli.app import app
 from postroom.terminal.cli.demo_trace import money, shown
+from tests.terminal.cli.tree import whole_tree
 
 
 @pytest.mark.parametrize("line", [line for line, _ in (*demo_office.NEXT, *demo_queue.NEXT)])
 def test_what_to_try_next_is_a_command_that_exists(line: str) -> None:
     words = shlex.split(line)[1:]
-    command: Any = get_command(app)
+    root: Any = whole_tree()
+    command = root
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
     options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
-    assert words == ["--help"] or command is not get_command(app)
+    assert words == ["--help"] or command is not root
     assert {word for word in words if word.startswith("--")} <= options
 
 

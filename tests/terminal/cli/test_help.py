@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from postroom.terminal.cli.app import app
 from tests.terminal.cli.runner import Cli
+from tests.terminal.cli.tree import whole_tree
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -22,7 +21,7 @@ def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "command-line.md"
-ROOT = get_command(app)
+ROOT = whole_tree()
 COMMANDS = dict(walk(ROOT))
 GROUPS = sorted({path[:1] for path in COMMANDS if len(path) > 1})
 

@@ -7,10 +7,10 @@ from typing import Any
 from fastapi import APIRouter
 
 from postroom.api.dependencies import Dependencies
-from postroom.api.office.log_lines import last_lines, plain
 from postroom.api.openapi import AnswerModel, Id, Limit, Ok, answers
 from postroom.api.responses import Json
 from postroom.clock import SECOND
+from postroom.services.log_lines import last_lines, plain
 
 RESTART_S = 0.1
 

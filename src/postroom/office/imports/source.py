@@ -16,7 +16,7 @@ from postroom.office.imports.database import Database, opened
 from postroom.office.imports.queue_files import LEAVING, WAITING, letters
 from postroom.office.imports.rows import ImportedAnswer, ImportedMessage, ImportedPost, Row, Said
 from postroom.settings import repair
-from postroom.settings.model import expanded
+from postroom.settings.paths import expanded
 
 HOMES = {"tinyagi": "~/.tinyagi", "tinyclaw": "~/.tinyclaw"}
 DATABASES = {"tinyagi": ("tinyagi.db", "tinyclaw.db"), "tinyclaw": ("tinyclaw.db", "tinyagi.db")}

@@ -16,7 +16,8 @@ from postroom.office.manual import MANUAL, MEMORY_HINT, NO_MEMORY
 from postroom.office.turns import sections
 from postroom.office.turns.sections import harmless
 from postroom.office.workspaces import INSTRUCTIONS, Workspace
-from postroom.settings.model import Settings, expanded
+from postroom.settings.model import Settings
+from postroom.settings.paths import expanded
 
 log = logging.getLogger("postroom.prompts")
 

@@ -3,7 +3,6 @@
 import io
 import logging
 import os
-import platform
 import signal
 import sys
 import traceback
@@ -14,53 +13,14 @@ import typer
 from typer.main import get_command
 
 from postroom.errors import PostroomError
-from postroom.terminal.cli import (
-    agents,
-    audit,
-    backup,
-    channels,
-    claims,
-    dead,
-    demo,
-    doctor,
-    erase,
-    guards,
-    history_commands,
-    housekeepers,
-    importing,
-    keys,
-    ledger,
-    live_views,
-    messages,
-    office_settings,
-    pairing,
-    pipeline,
-    plugins,
-    publish,
-    queues,
-    restore,
-    reviews,
-    rules,
-    schedules,
-    schemas,
-    scopes,
-    send,
-    server,
-    subscriptions,
-    teams,
-    tinyagi_commands,
-)
-from postroom.terminal.cli.command import Shared, command
+from postroom.terminal.cli.catalog import CatalogGroup
+from postroom.terminal.cli.command import Shared
 from postroom.terminal.cli.errors import INTERRUPTED, UNEXPECTED, report, sentence
-from postroom.terminal.cli.options import JsonOption, StoreOption, argument
-from postroom.terminal.cli.output import Output
-from postroom.terminal.cli.store_access import CommandContext
-
-OFFICE = "Office"
-START, PLACES, MESSAGES, UPKEEP = "Start here", "Places", "Messages", "Upkeep"
+from postroom.terminal.cli.options import JsonOption, StoreOption
 
 app = typer.Typer(
     name="postroom",
+    cls=CatalogGroup,
     help="A durable post room for people, programs and teams of AI agents.",
     epilog="Every command explains itself: postroom COMMAND --help. A first look: postroom demo --once",
     rich_markup_mode="rich",
@@ -70,7 +30,9 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(_version()["postroom"])
+        from postroom import __version__
+
+        typer.echo(__version__)
         raise typer.Exit
 
 
@@ -94,78 +56,10 @@ def root(
 ) -> None:
     context.obj = Shared(store_, json_)
     if context.invoked_subcommand is None:
-        server.welcome(Output(as_json=json_))
+        from postroom.terminal.cli.output import Output
+        from postroom.terminal.cli.server import welcome
 
-
-def _version() -> dict[str, str]:
-    import apsw
-
-    from postroom import __version__
-
-    return {
-        "postroom": __version__,
-        "python": platform.python_version(),
-        "sqlite": apsw.sqlite_lib_version(),
-    }
-
-
-demo.register(app, START)
-server.register(app, START)
-
-
-@command(app, "version", store=False, panel=START, examples=["postroom version", "postroom version --json"])
-def version(at: CommandContext) -> None:
-    """Print the versions of Postroom and of what it stands on."""
-    found = _version()
-    at.out.show(found, f"postroom {found['postroom']} (Python {found['python']}, SQLite {found['sqlite']})")
-
-
-@command(app, "help", store=False, json=False, panel=START, hidden=True, examples=["postroom help send"])
-def help_(
-    at: CommandContext, words: Annotated[list[str] | None, argument("COMMAND", "Which; else all.")] = None
-) -> None:
-    """Show what there is, or how one command is used."""
-    get_command(app).main(args=[*(words or ()), "--help"], prog_name="postroom", standalone_mode=False)
-
-
-send.register(app, START)
-for each in (
-    agents.app,
-    teams.app,
-    schedules.app,
-    guards.app,
-    pairing.app,
-    channels.app,
-    office_settings.app,
-    office_settings.providers,
-    plugins.app,
-):
-    app.add_typer(each, rich_help_panel=OFFICE)
-app.add_typer(channels.also, hidden=True)
-channels.register(app, OFFICE)
-office_settings.register(app, OFFICE)
-live_views.register(app, teams.app, OFFICE)
-tinyagi_commands.register(app, START, OFFICE, UPKEEP)
-for each in (scopes.app, queues.app, schemas.app):
-    app.add_typer(each, rich_help_panel=PLACES)
-subscriptions.register(app, PLACES)
-publish.register(app, MESSAGES)
-claims.register(app, MESSAGES)
-messages.register(app, MESSAGES)
-app.add_typer(dead.app, rich_help_panel=MESSAGES)
-app.add_typer(reviews.app, rich_help_panel=MESSAGES)
-app.add_typer(rules.app, rich_help_panel=PLACES)
-app.add_typer(keys.app, rich_help_panel=UPKEEP)
-app.add_typer(audit.app, rich_help_panel=UPKEEP)
-history_commands.register(app, MESSAGES)
-app.add_typer(pipeline.app, rich_help_panel=UPKEEP)
-app.add_typer(ledger.app, rich_help_panel=UPKEEP)
-housekeepers.register(app, UPKEEP)
-backup.register(app, UPKEEP)
-restore.register(app, UPKEEP)
-doctor.register(app, UPKEEP)
-app.add_typer(importing.app, rich_help_panel=UPKEEP)
-erase.register(app, UPKEEP)
+        welcome(Output(as_json=json_))
 
 
 def run(args: Sequence[str]) -> int:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import typer
-from rich.markup import escape
 
 from postroom.terminal.cli.options import JsonOption, StoreOption
-from postroom.terminal.cli.output import Output
-from postroom.terminal.cli.store_access import CommandContext
+from postroom.terminal.cli.plain_words import PlainCommand, PlainGroup
 
 Function = Callable[..., None]
 
@@ -54,6 +52,9 @@ def command(
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def run(**given: Any) -> None:
+            from postroom.terminal.cli.output import Output
+            from postroom.terminal.cli.store_access import CommandContext
+
             context: typer.Context = given.pop("context")
             before = context.obj if isinstance(context.obj, Shared) else Shared()
             chosen = given.pop("store_", None) or before.store
@@ -78,9 +79,10 @@ def command(
         run.__dict__["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         about, epilog = _about(function), _epilog(examples)
-        app.command(name, help=about, epilog=epilog, rich_help_panel=panel, hidden=hidden)(run)
+        options: Any = {"cls": PlainCommand, "help": about, "epilog": epilog}
+        app.command(name, rich_help_panel=panel, hidden=hidden, **options)(run)
         for alias in aliases:
-            app.command(alias, help=about, epilog=epilog, hidden=True)(run)
+            app.command(alias, hidden=True, **options)(run)
         return function
 
     return decorate
@@ -93,16 +95,24 @@ def _keyword(name: str, hint: Any, default: Any = inspect.Parameter.empty) -> in
 def _about(function: Function) -> str:
     """The docstring with each paragraph on one line, for help to wrap as wide as the terminal is."""
     paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    return "\n\n".join(escape(" ".join(paragraph.split())) for paragraph in paragraphs)
+    return "\n\n".join(_escape(" ".join(paragraph.split())) for paragraph in paragraphs)
 
 
 def _epilog(examples: Sequence[str]) -> str:
-    return "[bold]Examples[/]\n" + "\n".join(f"  {escape(line)}" for line in examples)
+    return "[bold]Examples[/]\n" + "\n".join(f"  {_escape(line)}" for line in examples)
+
+
+def _escape(text: str) -> str:
+    if "[" not in text:
+        return text  # the usual case, which needs no import
+    from rich.markup import escape
+
+    return escape(text)
 
 
 def group(name: str, about: str) -> typer.Typer:
     """A set of commands under one name; alone, the name shows their help."""
-    app = typer.Typer(name=name, help=about, add_completion=False, rich_markup_mode="rich")
+    app = typer.Typer(name=name, cls=PlainGroup, help=about, add_completion=False, rich_markup_mode="rich")
 
     def alone(context: typer.Context) -> None:
         show_help_when_alone(context)

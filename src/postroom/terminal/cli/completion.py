@@ -1,13 +1,19 @@
 """What the shell offers after Tab: names that exist in the store. An error here offers nothing."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from postroom.errors import PostroomError
-from postroom.terminal.cli.output import Output
-from postroom.terminal.cli.store_access import CommandContext
+
+if TYPE_CHECKING:
+    from postroom.terminal.cli.store_access import CommandContext
 
 
-def _entrance(context: typer.Context) -> CommandContext:
+def _entrance(context: typer.Context) -> "CommandContext":
+    from postroom.terminal.cli.output import Output
+    from postroom.terminal.cli.store_access import CommandContext
+
     root = context.find_root()
     store = context.params.get("store_") or root.params.get("store_")
     return CommandContext(store, Output(as_json=True))

@@ -17,14 +17,7 @@ from postroom.terminal.cli.store_access import CommandContext
 TeamId = Annotated[str, argument("TEAM", "The team's id.")]
 
 
-def register(root: typer.Typer, teams: typer.Typer, panel: str) -> None:
-    command(
-        teams,
-        "visualize",
-        store=False,
-        aliases=["viz"],
-        examples=["postroom team visualize", "postroom team visualize dev"],
-    )(visualize)
+def register(root: typer.Typer, panel: str) -> None:
     command(
         root,
         "chatroom",

@@ -315,6 +315,8 @@ def remove_custom(
 
 
 def register(root: typer.Typer, panel: str) -> None:
+    for each in (app, providers):
+        root.add_typer(each, rich_help_panel=panel)
     command(root, "model", panel=panel, store=False, examples=["postroom model", "postroom model opus"])(
         model
     )

@@ -6,14 +6,14 @@ Text that came from messages is cleaned first, so that nobody can send control s
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from postroom.clock import SECOND
 from postroom.kernel import jsontext
+
+if TYPE_CHECKING:  # what only looks nice is imported when something is shown
+    from rich.console import Console, RenderableType
+    from rich.table import Table
 
 PIPE_WIDTH = 10_000
 BODY_CHARS = 60
@@ -88,35 +88,58 @@ class Column:
     """Text of any length, which is cut first when the terminal is narrow."""
 
 
-def table(columns: Sequence[str | Column], rows: Iterable[Sequence[Any]]) -> Table:
-    shown = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    for column in columns:
-        if isinstance(column, str):
-            column = Column(column)
-        shown.add_column(
-            column.title,
-            justify="right" if column.right else "left",
-            no_wrap=not column.free,
-            overflow="ignore" if column.whole else "ellipsis",
-            min_width=36 if column.whole else 10 if column.free else None,
-        )
-    for row in rows:
-        shown.add_row(*(_cell(value) for value in row))
-    return shown
+@dataclass(frozen=True)
+class TextTable:
+    """Rows for people. It becomes a table of `rich` only when it is shown, not beside an answer in JSON."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+
+    def __rich__(self) -> "Table":
+        from rich.table import Table
+
+        shown = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+        for column in self.columns:
+            shown.add_column(
+                column.title,
+                justify="right" if column.right else "left",
+                no_wrap=not column.free,
+                overflow="ignore" if column.whole else "ellipsis",
+                min_width=36 if column.whole else 10 if column.free else None,
+            )
+        for row in self.rows:
+            shown.add_row(*(_cell(value) for value in row))
+        return shown
 
 
-def facts(pairs: Iterable[tuple[str, Any]]) -> Table:
-    """Names and values below each other; what is None or empty is left out."""
-    shown = Table(box=None, pad_edge=False, show_header=False, show_edge=False)
-    shown.add_column(style="dim", no_wrap=True)
-    shown.add_column(overflow="fold")
-    for name, value in pairs:
-        if value not in (None, "", {}, []):
+@dataclass(frozen=True)
+class FactList:
+    pairs: Sequence[tuple[str, Any]]
+
+    def __rich__(self) -> "Table":
+        from rich.table import Table
+
+        shown = Table(box=None, pad_edge=False, show_header=False, show_edge=False)
+        shown.add_column(style="dim", no_wrap=True)
+        shown.add_column(overflow="fold")
+        for name, value in self.pairs:
             shown.add_row(name, _cell(value, lines=True))
-    return shown
+        return shown
 
 
-def _cell(value: Any, *, lines: bool = False) -> RenderableType:
+def table(columns: Sequence[str | Column], rows: Iterable[Sequence[Any]]) -> TextTable:
+    titles = [Column(column) if isinstance(column, str) else column for column in columns]
+    return TextTable(titles, [list(row) for row in rows])
+
+
+def facts(pairs: Iterable[tuple[str, Any]]) -> FactList:
+    """Names and values below each other; what is None or empty is left out."""
+    return FactList([(name, value) for name, value in pairs if value not in (None, "", {}, [])])
+
+
+def _cell(value: Any, *, lines: bool = False) -> "RenderableType":
+    from rich.text import Text
+
     if value is None:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -128,7 +151,7 @@ class Output:
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
 
-    def show(self, document: Any, *shown: RenderableType) -> None:
+    def show(self, document: Any, *shown: "RenderableType") -> None:
         """The answer of a command: the document for programs, the rest for people."""
         if self.as_json:
             self.line(document)
@@ -140,7 +163,7 @@ class Output:
         sys.stdout.write(json_text(document) + "\n")
         sys.stdout.flush()
 
-    def say(self, part: RenderableType, *, style: str | None = None) -> None:
+    def say(self, part: "RenderableType", *, style: str | None = None) -> None:
         if isinstance(part, str):
             # Whole lines, for the terminal to wrap: a path or an id broken in two cannot be copied.
             text = clean(part, lines=True)
@@ -157,6 +180,8 @@ class Output:
         """Something besides the answer, which therefore goes to stderr."""
         self.console(stderr=True).print(f"note: {clean(text)}", style="dim", markup=False, soft_wrap=True)
 
-    def console(self, *, stderr: bool = False) -> Console:
+    def console(self, *, stderr: bool = False) -> "Console":
+        from rich.console import Console
+
         stream = sys.stderr if stderr else sys.stdout
         return Console(file=stream, width=None if stream.isatty() else PIPE_WIDTH, emoji=False)

@@ -1,4 +1,4 @@
-"""`postroom start`, `stop`, `restart`, `status`, `logs`, `login`: the house as a running process."""
+"""`postroom start`, `stop`, `restart`, `status`, `logs`, `login`: the server as a running process."""
 
 import asyncio
 import os
@@ -56,7 +56,7 @@ def start(
     foreground: Annotated[bool, flag("Stay in this terminal, until Ctrl-C.", "--foreground")] = False,
     roles_: Roles = None,
 ) -> None:
-    """Open the house: the API, the agents, the channels, the housekeeping."""
+    """Start the server: the API, the agents, the channels, the housekeeping."""
     from postroom.app import first_run
 
     home, chosen = Home.of(), roles(roles_)
@@ -105,7 +105,7 @@ Limit = Annotated[
 
 
 def stop(at: CommandContext, limit: Limit = 30.0) -> None:
-    """Close the house. What is accepted is kept, whatever happens."""
+    """Stop the server. What is accepted is kept, whatever happens."""
     from postroom.app import process
 
     stopped = process.stop(Home.of(), patience_s=limit, tell=at.out.note)
@@ -114,7 +114,7 @@ def stop(at: CommandContext, limit: Limit = 30.0) -> None:
 
 
 def restart(at: CommandContext, limit: Limit = 30.0, roles_: Roles = None) -> None:
-    """Close the house and open it again. If it could not open as things are, it is not closed."""
+    """Stop the server and start it again. If it could not start, it is not stopped."""
     from postroom.app import process, readiness
 
     home = Home.of()
@@ -127,7 +127,7 @@ def restart(at: CommandContext, limit: Limit = 30.0, roles_: Roles = None) -> No
 
 
 def status(at: CommandContext) -> None:
-    """Show whether the house is open, and how much mail is where."""
+    """Show whether the server runs, and how many messages are where."""
     home = Home.of()
     found = running(home.run)
     if not found:
@@ -210,8 +210,8 @@ def logs(
     follow: Annotated[bool, flag("Go on as lines come, until Ctrl-C.", "--follow", "-f")] = False,
     lines: Annotated[int, option("N", "So many of the newest lines. Default 100.", "-n", "--lines")] = 100,
 ) -> None:
-    """Show the log of the house."""
-    from postroom.api.office.log_lines import FILE, last_lines, parsed, plain
+    """Show the server's log."""
+    from postroom.services.log_lines import FILE, last_lines, parsed, plain
 
     checks.check_count("--lines", lines, least=0, most=MOST_LINES)
     folder, count = Home.of().logs, lines
@@ -235,7 +235,7 @@ MOST_LINES = 1_000_000
 
 
 def _is_of(line: dict[str, Any], part: str | None) -> bool:
-    """Whether a line comes from this part of the house, or tells of it by name."""
+    """Whether a line comes from this part of the server, or names it."""
     if part is None:
         return True
     origin = str(line.get("from", "")).lower().split(".")
@@ -308,13 +308,13 @@ NEXT = (
     ('postroom send "@{agent} hello" --wait', "write to an agent and see its answer"),
     ("postroom agent list", "who works here"),
     ("postroom status", "what goes on"),
-    ("postroom stop", "close the house"),
+    ("postroom stop", "stop the server"),
     ("postroom --help", "everything else"),
 )
 
 
 def welcome(out: Output) -> None:
-    """`postroom` alone: the house is open afterwards, and the person knows how to go on."""
+    """`postroom` alone: the server runs afterwards, and the person knows how to go on."""
     from postroom.app import first_run, process
     from postroom.app.roles import ALL
 

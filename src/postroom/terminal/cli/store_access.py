@@ -7,19 +7,19 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from postroom.clock import SECOND, Clock, SystemClock
 from postroom.errors import InvalidField, StoreInUse, StoreReadOnly, UnknownStore
-from postroom.kernel import commands as c
-from postroom.kernel.housekeeping.housekeepers import VISIBILITY
-from postroom.kernel.housekeeping.steps import HousekeepingStep
-from postroom.runtime import RoomOptions, SyncRoom
-from postroom.runtime.core import SQLITE, RoomCore
 from postroom.terminal.cli.errors import NoStore
 from postroom.terminal.cli.output import Output
-from postroom.terminal.cli.readonly import ReadOnlyFile
+
+if TYPE_CHECKING:  # a command that opens no store starts without what it takes to open one
+    from postroom.runtime import SyncRoom
+    from postroom.terminal.cli.readonly import ReadOnlyFile
 
 OVERDUE_S = 3
+SQLITE = "sqlite:///"
 
 
 def home() -> Path:
@@ -63,8 +63,11 @@ class CommandContext:
         return file
 
     @contextlib.contextmanager
-    def room(self, *, make: bool = False) -> Iterator[SyncRoom]:
+    def room(self, *, make: bool = False) -> "Iterator[SyncRoom]":
         """Own the store while this lasts, to change something; `make` it when it is not there."""
+        from postroom.runtime import RoomOptions, SyncRoom
+        from postroom.runtime.core import RoomCore
+
         path = self.path
         if not path.exists():
             if not make:
@@ -84,7 +87,7 @@ class CommandContext:
             _let_time_pass(room)
             yield room
 
-    def _of_the_house(self, path: Path) -> SyncRoom | None:
+    def _of_the_house(self, path: Path) -> "SyncRoom | None":
         """The room of the house that runs, if it is the one that owns this store."""
         from postroom.app.home import Home
         from postroom.terminal.cli.connection import daemon, token_of
@@ -97,8 +100,12 @@ class CommandContext:
         return remote_room(path, found.url, token_of(house), whoami())
 
     @contextlib.contextmanager
-    def looking(self, *, at_messages: bool = False) -> Iterator[SyncRoom]:
-        """The room through a window: nothing can be changed, and whoever owns it is not disturbed."""
+    def looking(self, *, at_messages: bool = False) -> "Iterator[SyncRoom]":
+        """The room, only to read: nothing can be changed, and whoever owns it is not disturbed."""
+        from postroom.runtime import RoomOptions, SyncRoom
+        from postroom.runtime.core import RoomCore
+        from postroom.terminal.cli.readonly import ReadOnlyFile
+
         file = ReadOnlyFile(self.path)
         room = SyncRoom(RoomCore(file, RoomOptions(actor=whoami(), housekeeping=False)))
         try:
@@ -109,15 +116,17 @@ class CommandContext:
             room.close()
 
     @contextlib.contextmanager
-    def file(self) -> Iterator[ReadOnlyFile]:
+    def file(self) -> "Iterator[ReadOnlyFile]":
         """The file itself, for its ledger or a copy."""
+        from postroom.terminal.cli.readonly import ReadOnlyFile
+
         file = ReadOnlyFile(self.path)
         try:
             yield file
         finally:
             file.close()
 
-    def _say_when_overdue(self, file: ReadOnlyFile) -> None:
+    def _say_when_overdue(self, file: "ReadOnlyFile") -> None:
         with file.reader() as reader:
             due = reader.next_due()
         if due is not None and due < self.clock.now() - OVERDUE_S * SECOND:
@@ -139,9 +148,12 @@ def _make_file(path: Path) -> None:
         path.touch(mode=0o600)
 
 
-def _let_time_pass(room: SyncRoom) -> None:
+def _let_time_pass(room: "SyncRoom") -> None:
     """Leases, delays and lives that ran out while nobody had the store open end before anything else."""
+    from postroom.kernel import commands as c
+    from postroom.kernel.housekeeping.housekeepers import VISIBILITY
+
     cursor: int | None = 0
     while cursor is not None:
-        step: HousekeepingStep = room.run(c.Housekeep(name=VISIBILITY, cursor=cursor, actor=VISIBILITY))
+        step = room.run(c.Housekeep(name=VISIBILITY, cursor=cursor, actor=VISIBILITY))
         cursor = step.cursor

@@ -7,6 +7,7 @@ from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.connection import OfficeClient
 from postroom.terminal.cli.errors import FileTakenByOther, Unclear
+from postroom.terminal.cli.live_views import visualize
 from postroom.terminal.cli.office import ask, part
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import facts, table
@@ -118,3 +119,12 @@ def remove_agent(at: CommandContext, team: TeamId, agent: Member, leader: Leader
 
     made = ask(question)
     at.out.show(made, f"#{team}: {', '.join(made['agents'])}.")
+
+
+command(
+    app,
+    "visualize",
+    store=False,
+    aliases=["viz"],
+    examples=["postroom team visualize", "postroom team visualize dev"],
+)(visualize)

@@ -31,23 +31,21 @@ class NoNews(PostroomError):
     exit_code = 6
 
 
-def register(root: typer.Typer, start: str, office: str, upkeep: str) -> None:
-    command(root, "run", panel=start, store=False, hidden=True, examples=["postroom run"])(run)
+def register(root: typer.Typer, panel: str) -> None:
+    command(root, "run", panel=panel, store=False, hidden=True, examples=["postroom run"])(run)
     command(
-        root, "office", panel=start, store=False, examples=["postroom office", "postroom office --print"]
+        root, "office", panel=panel, store=False, examples=["postroom office", "postroom office --print"]
     )(portal)
-    command(root, "reset", panel=office, store=False, examples=["postroom reset coder reviewer"])(
-        agents.reset
-    )
-    command(root, "heartbeat", panel=office, store=False, examples=["postroom heartbeat"])(heartbeat)
+    command(root, "reset", panel=panel, store=False, examples=["postroom reset coder reviewer"])(agents.reset)
+    command(root, "heartbeat", panel=panel, store=False, examples=["postroom heartbeat"])(heartbeat)
     command(
-        root, "update", panel=upkeep, store=False, examples=["postroom update", "postroom update --check"]
+        root, "update", panel=panel, store=False, examples=["postroom update", "postroom update --check"]
     )(update)
-    command(root, "install", panel=upkeep, store=False, hidden=True, examples=["postroom install"])(install)
+    command(root, "install", panel=panel, store=False, hidden=True, examples=["postroom install"])(install)
 
 
 def run(at: CommandContext) -> None:
-    """Open the house and say how to go on, as postroom alone does."""
+    """Start the server and say how to go on, as postroom alone does."""
     server.welcome(at.out)
 
 
@@ -55,7 +53,7 @@ def portal(
     at: CommandContext,
     only_print: Annotated[bool, flag("Only print the link, open nothing.", "--print")] = False,
 ) -> None:
-    """Open the page of the house in a browser, logged in. Without a terminal, print the link."""
+    """Open the portal in a browser, logged in. Without a terminal, print the link."""
     from postroom.app.process import NotRunning
 
     found = daemon(Home.of())
