@@ -1,0 +1,1 @@
+"""Fake chat platforms on loopback that speak the platforms' real protocols."""
