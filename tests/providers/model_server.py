@@ -18,6 +18,7 @@ FAILURES = {
     "e403": (403, "forbidden for this key", {}),
     "e404": (404, "model: no-such-model", {}),
     "e429": (429, "slow down", {"retry-after": "7"}),
+    "e429one": (429, "slow down", {"retry-after": "1"}),
     "e429ms": (429, "slow down", {"retry-after-ms": "1500"}),
     "e429date": (429, "slow down", {"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT"}),
     "quota": (429, "You exceeded your current quota, please check your plan and billing details.", {}),

@@ -13,13 +13,13 @@ from postroom.kernel.states import Change
 from postroom.office import queues
 from postroom.office.lanes.batches import is_combined
 from postroom.office.ports import RoomPort
-from postroom.office.turns import outcomes
+from postroom.office.turns import outcomes, rate_limits
 from postroom.providers.protocol import ErrorKind
 
 log = logging.getLogger("postroom.office")
 
 # Who ends a message by a guard says so itself.
-TOLD_ELSEWHERE = frozenset({*(kind.value for kind in ErrorKind), "guard"})
+TOLD_ELSEWHERE = frozenset({*(kind.value for kind in ErrorKind), rate_limits.GIVEN_UP, "guard"})
 
 
 class FailureNotices:

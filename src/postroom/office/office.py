@@ -241,7 +241,9 @@ class Office:
 
 def _rules(settings: Settings) -> Rules:
     guards = settings.guards
-    return Rules(mentions=guards.mentions_per_answer, attempts=guards.attempts)
+    return Rules(
+        mentions=guards.mentions_per_answer, attempts=guards.attempts, rate_limit_s=guards.rate_limit_s
+    )
 
 
 def _answering(settings: Settings) -> Answering:

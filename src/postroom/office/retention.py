@@ -10,6 +10,7 @@ from postroom.office import sessions
 from postroom.office.guards import holds
 from postroom.office.intake import default_addressee
 from postroom.office.plugins import registry
+from postroom.office.turns import rate_limits
 from postroom.settings.sections import RetentionSettings as Wanted
 
 PROGRESS = ("turn.started", "turn.tool", "turn.progress", "office.started", registry.STOPPED)
@@ -39,6 +40,7 @@ def record_rules(wanted: Wanted) -> tuple[RecordRule, ...]:
         RecordRule(kind=sessions.KIND, keep_s=SUPERSEDED_S, state=True, last_s=records),
         # The newest stays: without it, a session that it ended would be taken up again.
         RecordRule(kind=sessions.RESET, keep_s=SUPERSEDED_S, state=True),
+        RecordRule(kind=rate_limits.KIND, keep_s=SUPERSEDED_S, state=True, last_s=records),
         RecordRule(kind=default_addressee.KIND, keep_s=SUPERSEDED_S, state=True),
         RecordRule(kind=holds.KIND, keep_s=SUPERSEDED_S, state=True, account=True),
     )

@@ -44,6 +44,9 @@ class GuardSettings(SettingsPart):
     repeats: Count = 3
     cycles: Count = 4
     attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    rate_limit_s: Positive = Field(
+        default=DAY_S, description="So long a message waits for the rate limit of a provider, then it is dead"
+    )
     turn_timeout_s: Positive = 1800
     idle_timeout_s: Positive = 600
     grace_s: NotNegative = 30

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from postroom.clock import Clock
+from postroom.clock import Clock, iso
 from postroom.errors import ClaimLost, Invalid, NotFound, QueueClosed, QueueFull, QueueNotFound
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
@@ -24,9 +24,10 @@ from postroom.office.lanes.slots import Slots, Starting
 from postroom.office.plugins import HookContext, PluginRegistry, fitting
 from postroom.office.ports import RoomPort
 from postroom.office.sessions import ProviderSession, Sessions
-from postroom.office.turns import outcomes, replies
+from postroom.office.turns import outcomes, rate_limits, replies
 from postroom.office.turns.outcomes import Rules
 from postroom.office.turns.progress import TurnProgress
+from postroom.office.turns.rate_limits import RateLimits
 from postroom.office.turns.replies import Reply, ReplyRules
 from postroom.office.turns.turn import TurnResult, take_turn
 from postroom.providers.fallback import run_with_fallback
@@ -86,12 +87,28 @@ class TurnRunner:
         self._room = room
         self._worker = worker
         self._deps = deps
+        self._limits = RateLimits(room, worker.agent, tuple(choice.provider for choice in worker.choices))
 
     async def serve(self, batch: Batch) -> None:
-        """Unless a guard turns it away: then it waits, and there is nothing to do."""
+        """Unless a rate limit still holds, or a guard turns it away: then it waits, and there is nothing to
+        do."""
+        if await self._waits(batch):
+            return
         async with self._deps.gate.admit(batch, self._worker.agent) as visit:
             if visit is not None:
                 await self._serve(batch, visit)
+
+    async def _waits(self, batch: Batch) -> bool:
+        """Nothing is asked of a provider before the moment for which another message of the agent waits."""
+        agent, now = self._worker.agent, self._deps.clock.now()
+        wait = await self._limits.of_agent()
+        if now >= wait.until:
+            return False
+        waits = await self._limits.of_messages(batch)
+        commands = rate_limits.keep_waiting(batch, agent, wait, waits, self._deps.rules, now)
+        await self._room.run(c.Unit(commands=tuple(commands), actor=agent))
+        log.info("@%s waits with %s until %s: %s", agent, _named(batch), iso(wait.until), wait.reason)
+        return True
 
     async def _serve(self, batch: Batch, visit: TurnAdmission) -> None:
         deps, agent = self._deps, self._worker.agent
@@ -127,8 +144,12 @@ class TurnRunner:
             commands = outcomes.finished(
                 batch, agent, turn, verdict.text, reply, deps.directory, deps.rules, closed
             )
+        elif verdict.kind is ErrorKind.RATE_LIMIT:
+            commands = await self._limited(batch, turn, verdict)
         else:
-            commands = outcomes.failed(batch, agent, turn, verdict, await self._rules(), deps.clock.now())
+            commands = outcomes.failed(batch, agent, turn, verdict, await self._rules())
+        if not (isinstance(verdict, Failed) and verdict.kind is ErrorKind.RATE_LIMIT):
+            commands += rate_limits.ended(agent, await self._limits.of_agent())
         try:
             await self._room.run(c.Unit(commands=(*commands, *remembered), actor=agent))
         except ClaimLost as lost:
@@ -145,6 +166,16 @@ class TurnRunner:
             await self._settle(batch, turn, reply, remembered, closed | {queue})
         else:
             _note(agent, batch, turn)
+
+    async def _limited(self, batch: Batch, turn: TurnResult, problem: Failed) -> list[c.Command]:
+        agent, now = self._worker.agent, self._deps.clock.now()
+        wait = (await self._limits.of_agent()).after(problem, now)
+        waits = await self._limits.of_messages(batch)
+        return [
+            *rate_limits.keep_waiting(batch, agent, wait, waits, self._deps.rules, now),
+            rate_limits.remember_agent(agent, wait),
+            *outcomes.remember(batch.primary, agent, turn),
+        ]
 
     async def _rules(self) -> Rules:
         """With the attempts that the inbox allows now: whoever dies of its last one is told so."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from postroom.clock import SECOND, micros
 from postroom.errors import PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message, NewMessage
@@ -20,19 +19,13 @@ from postroom.office.turns.replies import Reply
 from postroom.office.turns.turn import TurnResult
 from postroom.providers.protocol import ErrorKind, Failed
 
-# How long a rate limit is waited for: when nobody knows, at least, and at most before it is tried again.
-RATE_LIMIT_S = 60.0
-SHORTEST_WAIT_S = 1.0
-LONGEST_WAIT_S = 24 * 3600.0
-# From here on the person hears of it.
-LONG_WAIT_S = 300.0
-
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """How far one conversation may go."""
 
     mentions: int = 16
     attempts: int = 5
+    rate_limit_s: float = 24 * 3600.0
 
 
 def held(message: Message, actor: str) -> dict[str, Any]:
@@ -179,21 +172,14 @@ def remember(primary: Message, agent: str, turn: TurnResult) -> list[c.Command]:
     return [c.AddRecord(kind="turn", key=turn.turn_id, data=turn.record(agent), **about)]
 
 
-def failed(
-    batch: Batch, agent: str, turn: TurnResult, problem: Failed, rules: Rules, now: int
-) -> list[c.Command]:
-    """A provider failure is a failure: later, again, or the end, and then the person is told what to do."""
+def failed(batch: Batch, agent: str, turn: TurnResult, problem: Failed, rules: Rules) -> list[c.Command]:
+    """A provider failure is a failure: again, or the end, and then the person is told what to do. Of rate
+    limits, `rate_limits` decides."""
     primary = batch.primary
     commands: list[c.Command] = []
     # What is too long together may fit alone.
     alone_next = problem.kind is ErrorKind.CONTEXT_TOO_LONG and bool(batch.company)
     over: list[Message] = []
-    if problem.kind is ErrorKind.RATE_LIMIT:
-        until = _waits_until(problem, now)
-        waiting = [held(message, agent) for message in batch.messages]
-        commands += [c.Snooze(until=until, reason=problem.message, **each) for each in waiting]
-        commands += _told_to_wait(primary, agent, problem, until - now)
-        return [*commands, *remember(primary, agent, turn)]
     for message in batch.messages:
         # What the person is told to be over must be over, whatever the queue itself would allow.
         final = not (problem.kind.may_pass or alone_next) or message.attempts >= rules.attempts
@@ -211,25 +197,6 @@ def failed(
     if over and not is_combined(primary):
         commands += tell(primary, agent, gave_up(agent, problem.message, over), kind="office.failure")
     return [*commands, *remember(primary, agent, turn)]
-
-
-def _waits_until(problem: Failed, now: int) -> int:
-    """Not before the moment given. One that is past tells nothing, or the turn would be tried in a circle;
-    one that is far away may be meant for something else."""
-    if problem.retry_at is None or problem.retry_at <= now:
-        return now + micros(RATE_LIMIT_S)
-    seconds = (problem.retry_at - now) / SECOND
-    return now + micros(min(max(seconds, SHORTEST_WAIT_S), LONGEST_WAIT_S))
-
-
-def _told_to_wait(primary: Message, agent: str, problem: Failed, wait: int) -> list[c.Command]:
-    """Once for each moment that is named; what it waits for is kept with the message."""
-    if wait < micros(LONG_WAIT_S) or is_combined(primary) or primary.failure_reason == problem.message:
-        return []
-    text = (
-        f"@{agent} has to wait: {problem.message}\nYour message goes on by itself then, and nothing is lost."
-    )
-    return tell(primary, agent, text, kind="office.notice")
 
 
 def gave_up(agent: str, reason: str, over: list[Message]) -> str:

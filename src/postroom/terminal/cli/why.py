@@ -9,6 +9,8 @@ from postroom.kernel.states import OPEN, Change, State
 from postroom.runtime import SyncRoom
 from postroom.terminal.cli.output import ago, clean, span
 
+_CHANGES = frozenset(Change)
+
 
 def why(
     room: SyncRoom, message: Message, history: Sequence[Event], deliveries: Sequence[Message], now: int
@@ -57,11 +59,13 @@ def _shut(room: SyncRoom, queue: Queue) -> str | None:
 
 
 def _delayed(message: Message, history: Sequence[Event], now: int) -> str:
-    last = history[-1].type if history else None
+    # Records about a message, as of its turns, are in its history too, and change nothing.
+    last = next((event.type for event in reversed(history) if event.type in _CHANGES), None)
+    reason = (message.failure_reason or "").rstrip(".")
     if last == Change.FAILED:
-        text = f"Attempt {message.attempts} failed: {message.failure_reason}."
+        text = f"Attempt {message.attempts} failed: {reason}."
     elif last == Change.SNOOZED:
-        text = f"It was snoozed: {message.failure_reason}." if message.failure_reason else "It was snoozed."
+        text = f"It was snoozed: {reason}." if reason else "It was snoozed."
     else:
         text = "It was published to be worked on later."
     if message.visible_at is not None and message.visible_at <= now:

@@ -1,4 +1,4 @@
-"""What follows from a turn that failed: when it is tried again, and who is told."""
+"""What follows from a rate limit: when it is tried again, and who is told."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from postroom.clock import SECOND, iso
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
 from postroom.office.lanes.batches import Batch
-from postroom.office.turns.outcomes import Rules, failed
-from postroom.office.turns.turn import TurnResult
+from postroom.office.turns.outcomes import Rules
+from postroom.office.turns.rate_limits import AgentWait, MessageWait, keep_waiting
 from postroom.providers.protocol import ErrorKind, Failed
 
 NOW = 1_800_000_000 * SECOND
@@ -24,9 +24,11 @@ def mail(**fields: Any) -> Message:
     )
 
 
-def after(problem: Failed, **fields: Any) -> list[c.Command]:
-    turn = TurnResult(turn_id="t", verdict=problem, started_at=NOW, ended_at=NOW)
-    return failed(Batch(mail(**fields)), "coder", turn, problem, Rules(), NOW)
+def after(
+    problem: Failed, before: AgentWait | None = None, own: MessageWait | None = None
+) -> list[c.Command]:
+    wait = (before or AgentWait()).after(problem, NOW)
+    return keep_waiting(Batch(mail()), "coder", wait, {"m1": own} if own else {}, Rules(), NOW)
 
 
 def limited(retry_at: int | None, message: str = "The limit is reached.") -> Failed:
@@ -52,6 +54,7 @@ def told(commands: list[c.Command]) -> list[str]:
         (NOW, 60.0),
         (NOW - 24 * HOUR, 60.0),
         (NOW + 1, 1.0),
+        (NOW + 5 * HOUR, 5 * 3600.0),
         (NOW + 400 * 24 * HOUR, 24 * 3600.0),
     ],
 )
@@ -62,12 +65,26 @@ def test_a_rate_limit_is_waited_for_neither_in_no_time_nor_for_ever(
     assert snoozed(after(limited(retry_at))) == seconds
 
 
+def test_the_pause_at_least_doubles_up_to_an_hour_and_never_falls_short_of_what_the_server_says() -> None:
+    wait, pauses = AgentWait(), []
+    for _ in range(9):
+        wait = wait.after(limited(None), NOW)
+        pauses.append((wait.until - NOW) / SECOND)
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+    assert (wait.after(limited(NOW + 5 * HOUR), NOW).until - NOW) / SECOND == 5 * 3600
+
+
 def test_a_person_is_told_of_a_long_wait_once() -> None:
     later = f"Claude Code has reached its rate limit until {iso(NOW + 5 * HOUR)}."
     [text] = told(after(limited(NOW + 5 * HOUR, later)))
     assert later in text
     assert "nothing is lost" in text
-    assert told(after(limited(NOW + 5 * HOUR, later), failure_reason=later)) == []
+    assert told(after(limited(NOW + 6 * HOUR), own=MessageWait(since=NOW - HOUR, told=True))) == []
+
+
+def test_a_person_is_told_of_many_short_waits_that_are_long_together() -> None:
+    [text] = told(after(limited(NOW + SECOND), own=MessageWait(since=NOW - HOUR)))
+    assert "has to wait" in text
 
 
 def test_nobody_is_bothered_with_a_short_wait() -> None:
