@@ -200,6 +200,12 @@ class DocumentChanged(Conflict):
     code = "DOCUMENT_CHANGED"
 
 
+class PositionMoved(Conflict):
+    """The reader "{name}" stands at event {seq} by now: another process reads for it. Go on from there."""
+
+    code = "POSITION_MOVED"
+
+
 class LimitReached(Conflict):
     """The account "{account}" has no room for {amount}: of {limit}, {spent} are spent and {reserved} are
     reserved. Wait until running work has ended, or raise the limit."""

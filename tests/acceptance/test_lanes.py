@@ -148,13 +148,15 @@ async def test_a_turn_longer_than_the_lease_keeps_its_claim(tmp_path: Path) -> N
 async def test_an_office_that_lost_its_lane_stops_working(tmp_path: Path) -> None:
     gate = Gate()
     options = {**CODER, "limits": {"lease_s": 1.0}}
-    async with staffed(tmp_path, puppets={"puppet": gate.puppet}, clock=ManualClock(), **options) as desk:
+    clock = ManualClock()
+    async with staffed(tmp_path, puppets={"puppet": gate.puppet}, clock=clock, **options) as desk:
         room = desk.room
         await desk.write("@coder hello")
         await gate.begun()
         [mail] = (await room.messages(queue="office/inbox/coder")).messages
         await room.run(c.Lead(name="lane/coder", holder=mail.claimed_by or "", seconds=0))
         assert await room.run(c.Lead(name="lane/coder", holder="somebody else", seconds=600))
+        clock.advance(0.5)
         await gate.over()
         assert await outbox(desk) == []
 
@@ -162,14 +164,21 @@ async def test_an_office_that_lost_its_lane_stops_working(tmp_path: Path) -> Non
 async def test_an_office_that_lost_its_lane_while_it_waited_serves_nothing(tmp_path: Path) -> None:
     """As when a machine slept through its lease with nothing to do: whoever has the lane has the mail."""
     puppet = Puppet(lambda request: "done")
-    async with staffed(tmp_path, puppets={"puppet": puppet}, **CODER) as desk:
+    clock = ManualClock()
+    async with staffed(tmp_path, puppets={"puppet": puppet}, clock=clock, **CODER) as desk:
         [lane] = desk.office._lanes
         other = {"name": "lane/coder", "holder": "somebody else"}
-        await until(lambda: desk.room._core.read(lambda reader: reader.leader("lane/coder", 0)))
-        await desk.room.run(c.Lead(name="lane/coder", holder=lane._holder, seconds=0))
+        await until(lambda: lane._leader.leads)
+        clock.advance(60)
         assert await desk.room.run(c.Lead(**other, seconds=600))
+        before = (await desk.room.head()).seq
         await desk.write("@coder hello")
-        await asyncio.sleep(0.3)
+
+        async def is_released() -> bool:
+            changes = [event.type async for event in desk.room.events(before)]
+            return "message.claimed" in changes and "message.released" in changes
+
+        await until(is_released)
 
         async def is_given_back() -> bool:
             [mail] = (await desk.room.messages(queue="office/inbox/coder")).messages

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 from tests.conftest import OpenRoom
-from tests.office.schedules.desk import furnish, mail
+from tests.office.schedules.desk import Unchallenged, furnish, mail
 
 from postroom import Room
 from postroom.clock import SECOND, ManualClock
 from postroom.office import heartbeats, queues
-from postroom.office.heartbeats import QUESTION, Heartbeats, HeartbeatState, pulses, question
-from postroom.office.leader import LOOK_S
+from postroom.office.heartbeats import LOOK_S, QUESTION, Heartbeats, HeartbeatState, pulses, question
 from postroom.office.workspaces import Workspace
 from postroom.settings.model import parse
 
@@ -93,7 +92,7 @@ async def test_of_many_processes_one_asks(room: Room, clock: ManualClock) -> Non
     await furnish(room)
     askers = [an_asker(room, clock, "coder", "lead") for _ in range(4)]
     for asker in askers:
-        asker._lead = lambda seconds: asyncio.sleep(0, True)
+        asker._leader = Unchallenged(room, "heartbeats", clock)
         await asker.round()
     for count in range(1, 6):
         clock.advance(60)

@@ -41,7 +41,7 @@ async def seen_all(room: Room) -> bool:
 async def test_one_event_that_a_duty_cannot_take_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.office.ledger_follower.PAUSE_S", 0.01)
+    monkeypatch.setattr("postroom.runtime.leader.PAUSE_S", 0.01)
     async with postroom.open(str(tmp_path / "room.db")) as room, opened(room, tmp_path, start=False):
         stumbling, watcher = Watcher(stumbles_at="queue.created"), Watcher()
         clerk = LedgerFollower(room, ReplyCombiner(room, ReplyRules()), [stumbling], [watcher])
@@ -104,7 +104,7 @@ class Clumsy(Watcher):
 async def test_a_keeper_that_cannot_write_holds_up_nobody_and_misses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroom.office.ledger_follower.PAUSE_S", 0.01)
+    monkeypatch.setattr("postroom.runtime.leader.PAUSE_S", 0.01)
     monkeypatch.setattr("postroom.office.ledger_follower.EVENTS_TOGETHER", 3)
     async with postroom.open(str(tmp_path / "room.db")) as room, opened(room, tmp_path, start=False):
         clumsy, watcher = Clumsy(), Watcher()

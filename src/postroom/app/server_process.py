@@ -148,7 +148,7 @@ async def opened(
         runs = _runs(plan, _store_url(plan, settings), staff, clock)
         stack.push_async_callback(asyncio.to_thread, runs.stop)
         if ProcessRole.HOUSEKEEPING in plan.roles:
-            regular = asyncio.create_task(runs.keep(room))
+            regular = asyncio.create_task(room.leader("pipeline-runs").run(lambda: runs.keep(room)))
             stack.push_async_callback(_ended, regular)
         if ProcessRole.WORKER in plan.roles:
             tls = await asyncio.to_thread(trusting, settings.webhooks.ca_file)

@@ -283,9 +283,13 @@ class CancelConversation(Command, frozen=True):
 
 
 class SetPosition(Command, frozen=True):
+    """How far a reader of the ledger has come. With `expect`, only if it still stands there: another process
+    may read for it by now."""
+
     name: str
     seq: int
     hold: bool = False
+    expect: int | None = None
 
 
 class Unit(Command, frozen=True):

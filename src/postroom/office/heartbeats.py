@@ -18,7 +18,6 @@ from postroom.kernel.states import OPEN
 from postroom.office import queues
 from postroom.office.documents import everything
 from postroom.office.intake.routing import Via
-from postroom.office.leader import LOOK_S, LeaderLoop
 from postroom.office.ports import RoomPort
 from postroom.office.workspaces import Workspace
 from postroom.settings.model import Settings
@@ -30,6 +29,7 @@ CHANNEL = "heartbeat"
 SENDER = "System"
 FILE = "heartbeat.md"
 FILE_BYTES = 64 * 1024
+LOOK_S = 5.0
 QUESTION = "A regular check: is anything waiting for you, late or stuck? One or two sentences are enough."
 
 
@@ -73,15 +73,24 @@ def question(workspace: Workspace) -> str:
     return text or QUESTION
 
 
-class Heartbeats(LeaderLoop):
-    name = "heartbeats"
-
+class Heartbeats:
     def __init__(self, room: RoomPort, found: Callable[[], Sequence[HeartbeatState]], clock: Clock) -> None:
         """`found` gives the agents that are asked; it is called anew each round, since settings change."""
-        super().__init__(room, clock)
+        self._room = room
+        self._clock = clock
+        self._leader = room.leader("heartbeats")
         self._pulses = found
 
-    async def work(self) -> float:
+    async def run(self) -> None:
+        await self._leader.run_rounds(self._work)
+
+    async def round(self) -> float:
+        return await self._leader.round(self._work)
+
+    def stop(self) -> None:
+        self._leader.stop()
+
+    async def _work(self) -> float:
         asked = self._pulses()
         if not asked:
             return LOOK_S

@@ -28,7 +28,6 @@ from postroom.office.intake.routing import OfficeDirectory, Routed
 from postroom.office.lanes.lane import Lane
 from postroom.office.lanes.slots import Slots
 from postroom.office.lanes.turn_runner import TurnDependencies, Worker
-from postroom.office.leader import LeaderLoop
 from postroom.office.ledger_follower import LedgerFollower
 from postroom.office.pairing import Pairings
 from postroom.office.plugins import HookContext, PluginRegistry
@@ -113,7 +112,7 @@ class Office:
         self._heartbeats = Heartbeats(room, lambda: pulses(settings, home), deps.clock)
         self._board = Board(room, lambda: self._directory)
         self._pairings = Pairings(room, deps.clock)
-        self._rounds: tuple[LeaderLoop, ...] = (self._scheduler, self._heartbeats)
+        self._rounds = (self._scheduler, self._heartbeats)
         self._going: list[asyncio.Task[None]] = []
         self._running: list[asyncio.Task[None]] = []
 

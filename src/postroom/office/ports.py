@@ -1,6 +1,6 @@
 """What the office needs of a room: it knows the kernel's commands and nothing of stores."""
 
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
 from postroom.kernel import commands as c
@@ -15,6 +15,49 @@ class MessagePage(Protocol):
 
     @property
     def next_cursor(self) -> str | None: ...
+
+
+class LeaderPort(Protocol):
+    """Leadership under a name: one process at a time has it."""
+
+    @property
+    def holder(self) -> str: ...
+
+    @property
+    def leads(self) -> bool: ...
+
+    @property
+    def term(self) -> int: ...
+
+    async def lead(self) -> bool: ...
+
+    async def resign(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def wake(self) -> None: ...
+
+    async def run(
+        self,
+        *work: Callable[[], Coroutine[Any, Any, None]],
+        finish: Callable[[], Awaitable[None]] | None = None,
+    ) -> None: ...
+
+    async def run_rounds(self, work: Callable[[], Awaitable[float]]) -> None: ...
+
+    async def round(self, work: Callable[[], Awaitable[float]]) -> float: ...
+
+
+class LedgerReaderPort(Protocol):
+    """A reader of the ledger whose position is kept under a name."""
+
+    position: int
+
+    async def open(self) -> int: ...
+
+    def events(self, *, follow: bool = True) -> AsyncGenerator[Event, None]: ...
+
+    async def save(self, *, hold: bool = True) -> None: ...
 
 
 class RoomPort(Protocol):
@@ -66,6 +109,18 @@ class RoomPort(Protocol):
     async def subscriptions(self, queue: str) -> list[Subscription]: ...
 
     def events(self, after: int = 0, *, follow: bool = False) -> AsyncGenerator[Event, None]: ...
+
+    def ledger_reader(
+        self,
+        name: str = "",
+        *,
+        after: int | None = None,
+        save_s: float = 1.0,
+        save_events: int = 500,
+        before_save: Callable[[], Awaitable[bool]] = ...,
+    ) -> LedgerReaderPort: ...
+
+    def leader(self, name: str, *, lease_s: float = 15.0) -> LeaderPort: ...
 
     async def head(self) -> Head: ...
 

@@ -14,12 +14,13 @@ from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.housekeeping.housekeepers import ROSTER, Housekeeper
 from postroom.kernel.housekeeping.steps import HousekeepingStep
+from postroom.runtime.leader import Lease
 
 log = logging.getLogger("postroom.housekeeping")
 
 LEADERSHIP = "housekeeping"
 LEASE_S = 60.0
-RENEW_S = 20.0
+WAIT_S = 5.0
 REPORT_S = 60.0
 STEPS_AT_ONCE = 50
 
@@ -34,12 +35,10 @@ class HousekeepingLoop:
     ) -> None:
         self._execute = execute
         self._clock = clock
-        self._holder = holder
         self._roster = roster
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._leads = False
-        self._renew_at = 0.0
+        self._lease = Lease(LEADERSHIP, holder, clock, LEASE_S)
         self._next: dict[str, float] = {}
         self._unreported: dict[str, tuple[int, int]] = {}
         self._report_at: dict[str, float] = {}
@@ -63,7 +62,7 @@ class HousekeepingLoop:
         """Everything that is due now; the seconds until the next is. One's error never stops the others."""
         try:
             if not self._lead():
-                return min(RENEW_S, 5.0)
+                return WAIT_S
         except StoreClosed:
             self._stop.set()
             return 0.0
@@ -118,15 +117,14 @@ class HousekeepingLoop:
             log.error("the run of %s could not be recorded: %s", name, problem)
 
     def _lead(self) -> bool:
-        if time.monotonic() >= self._renew_at:
-            self._leads = self._execute(c.Lead(name=LEADERSHIP, holder=self._holder, seconds=LEASE_S))
-            self._renew_at = time.monotonic() + RENEW_S
-        return self._leads
+        if self._lease.is_due:
+            self._lease.record(self._execute(self._lease.request()))
+        return self._lease.leads
 
     def _give_up(self) -> None:
-        if not self._leads:
+        if not self._lease.leads:
             return
         try:
-            self._execute(c.Lead(name=LEADERSHIP, holder=self._holder, seconds=0))
+            self._execute(self._lease.resignation())
         except PostroomError as error:
             log.warning("leadership was not given up: %s", error)

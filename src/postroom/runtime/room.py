@@ -30,6 +30,8 @@ from postroom.kernel.transitions.claim import ClaimedBatch
 from postroom.runtime.command_builder import CommandBuilder, Moment, PublishOptions, place_state
 from postroom.runtime.commit import CommitRequest, weight
 from postroom.runtime.core import RoomCore, RoomOptions
+from postroom.runtime.leader import LEASE_S, Leader
+from postroom.runtime.ledger_reader import LedgerReader, LedgerReaderOptions
 from postroom.runtime.queries import PAGE, HousekeeperStatus, Page, Queries
 from postroom.runtime.unit import AsyncUnit
 from postroom.runtime.wakeups import Waiter
@@ -39,7 +41,6 @@ T = TypeVar("T")
 
 POLL_S = 5.0
 HEAVY = 500
-EVENTS_AT_ONCE = 500
 Pending = tuple[c.Command, "asyncio.Future[Any]"]
 
 
@@ -429,37 +430,27 @@ class Room:
 
     async def events(self, after: int = 0, *, follow: bool = False) -> AsyncGenerator[Event, None]:
         """Every event after a position, in order; with `follow`, also those to come, as they come."""
-        async with contextlib.aclosing(self.event_pages(after, follow=follow)) as pages:
-            async for page in pages:
-                for event in page:
-                    yield event
+        async with contextlib.aclosing(self.ledger_reader(after=after).events(follow=follow)) as events:
+            async for event in events:
+                yield event
 
     async def event_pages(self, after: int = 0, *, follow: bool = False) -> AsyncGenerator[list[Event], None]:
         """The same, as many at once as are there; for readers that take their time between."""
-        loop = asyncio.get_running_loop()
-        rung = asyncio.Event()
+        async with contextlib.aclosing(self.ledger_reader(after=after).pages(follow=follow)) as pages:
+            async for page in pages:
+                yield page
 
-        def wake() -> None:
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(rung.set)
+    async def read_events(self, after: int, limit: int) -> list[Event]:
+        """The next events after a position, those that are there now."""
+        return await self._ask(self._queries.events, after, limit)
 
-        self._core.wakeups.follow(wake)
-        try:
-            while True:
-                rung.clear()
-                events = await self._ask(self._queries.events, after, EVENTS_AT_ONCE)
-                if events:
-                    yield events
-                    after = events[-1].seq
-                if len(events) == EVENTS_AT_ONCE:
-                    continue
-                if not follow:
-                    return
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(POLL_S):
-                        await rung.wait()
-        finally:
-            self._core.wakeups.unfollow(wake)
+    def ledger_reader(self, name: str = "", **options: Unpack[LedgerReaderOptions]) -> LedgerReader:
+        """Follows the ledger; with a name, from where the reader of that name had come to."""
+        return LedgerReader(self, name, **options)
+
+    def leader(self, name: str, *, lease_s: float = LEASE_S) -> Leader:
+        """Leads under this name when no other process does."""
+        return Leader(self, name, self._core.clock, lease_s=lease_s)
 
     async def head(self) -> Head:
         return await self._ask(self._queries.head)

@@ -28,8 +28,9 @@ from postroom.kernel.rows import Stored
 from postroom.kernel.transitions.claim import ClaimedBatch
 from postroom.runtime.command_builder import CommandBuilder, Moment, PublishOptions, place_state
 from postroom.runtime.core import RoomCore, RoomOptions
+from postroom.runtime.ledger_reader import EVENTS_AT_ONCE
 from postroom.runtime.queries import PAGE, HousekeeperStatus, Page, Queries
-from postroom.runtime.room import EVENTS_AT_ONCE, POLL_S
+from postroom.runtime.room import POLL_S
 from postroom.runtime.thread_workers import ThreadWorkers
 from postroom.runtime.unit import SyncUnit
 from postroom.runtime.wakeups import Waiter

@@ -3,13 +3,11 @@
 The same reader gives the subscribers of a scope's `_events` queue their copies.
 """
 
-import asyncio
 import contextlib
-import time
 import uuid
 from typing import Any, NamedTuple
 
-from postroom.errors import PostroomError
+from postroom.errors import PositionMoved, PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel import webhooks
 from postroom.kernel.ledger import Event
@@ -19,9 +17,7 @@ from postroom.kernel.webhooks import EVENTS, PREFIX, Webhook
 from postroom.runtime import Room
 
 POSITION = "webhooks"
-AT_ONCE = 500
-KEEP_S = 5.0
-POLL_S = 5.0
+SAVE_S = 5.0
 MOST = 10_000
 EVENTS_QUEUE = "_events"
 _NAMESPACE = uuid.UUID("5f1b6f0e-6d0c-4a53-9a55-2f0d2f1c9f10")
@@ -34,11 +30,6 @@ class Told(NamedTuple):
     hooks: list[Webhook]
     heard: bool
     payload: dict[str, Any]
-
-
-class Seen(NamedTuple):
-    last: int
-    told: list[Told]
 
 
 def _is_told(event: Event) -> bool:
@@ -54,77 +45,52 @@ class Relay:
     def __init__(self, room: Room, *, own_scopes: frozenset[str] = frozenset({"office"})) -> None:
         self._room = room
         self._own_scopes = own_scopes
-        self._after: int | None = None
-        self._kept_at = 0.0
-        self._stop = asyncio.Event()
+        self._leader = room.leader(POSITION)
+        # Reading again what nobody wanted to hear does no harm, so the position need not be kept each time.
+        self._reader = room.ledger_reader(POSITION, save_s=SAVE_S)
 
     async def run(self) -> None:
-        """Until stopped; one event after the other, woken by commits."""
-        loop, rung = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(rung.set)
-
-        hub = self._room._core.wakeups
-        hub.follow(wake)
-        try:
-            while not self._stop.is_set():
-                rung.clear()
-                if await self.step():
-                    continue
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(POLL_S):
-                        await rung.wait()
-        finally:
-            hub.unfollow(wake)
+        """Until stopped, in one process at a time, woken by commits."""
+        await self._leader.run(self._follow, finish=self._reader.save)
 
     def stop(self) -> None:
-        self._stop.set()
+        self._leader.stop()
 
-    async def step(self) -> bool:
-        """Handle the next events; whether there were any."""
-        after = self._after if self._after is not None else await self._position()
-        seen = await self._room.look(lambda reader: self._look(reader, after))
-        commands = [command for told in seen.told for command in self._deliveries(told)]
-        last = c.SetPosition(name=POSITION, seq=seen.last, hold=True, actor="webhooks", tenant="")
-        if commands:
-            try:
-                await self._room.run(c.Unit(commands=(*commands, last), actor="webhooks", tenant=""))
-            except PostroomError as error:
-                _check_refused(error)
-                # One of them cannot be published (its queue was closed): each for itself, then.
-                for command in commands:
-                    try:
-                        await self._room.run(command)
-                    except PostroomError as one:
-                        _check_refused(one)
-                await self._room.run(last)
-            self._kept_at = time.monotonic()
-        elif seen.last > after and time.monotonic() > self._kept_at + KEEP_S:
-            # Reading again what nobody wanted to hear does no harm, so this need not be kept each time.
-            await self._room.run(last)
-            self._kept_at = time.monotonic()
-        self._after = seen.last
-        return seen.last > after
+    async def catch_up(self) -> None:
+        """Handle all events that are there now."""
+        await self._follow(follow=False)
 
-    async def _position(self) -> int:
-        for position in await self._room.positions():
-            if position.name == POSITION:
-                return position.seq
-        head = await self._room.head()
-        await self._room.set_position(POSITION, head.seq, hold=True)
-        return head.seq
+    async def _follow(self, *, follow: bool = True) -> None:
+        async with contextlib.aclosing(self._reader.pages(follow=follow)) as pages:
+            async for page in pages:
+                await self._handle(page)
 
-    def _look(self, reader: Reader, after: int) -> "Seen":
-        """The next events, and of those that somebody wants to hear, what they are told."""
-        events = reader.events(after, AT_ONCE)
+    async def _handle(self, page: list[Event]) -> None:
+        events = [event for event in page if _is_told(event)]
+        if not events:
+            return
+        told = await self._room.look(lambda reader: self._look(reader, events))
+        commands = [command for each in told for command in self._deliveries(each)]
+        if not commands:
+            return
+        try:
+            await self._reader.commit(page[-1].seq, commands)
+        except PostroomError as error:
+            _check_refused(error)
+            # One of them cannot be published (its queue was closed): each for itself, then.
+            for command in commands:
+                try:
+                    await self._room.run(command)
+                except PostroomError as one:
+                    _check_refused(one)
+            await self._reader.commit(page[-1].seq, ())
+
+    def _look(self, reader: Reader, events: list[Event]) -> list[Told]:
+        """Of these events, those that somebody wants to hear, and what they are told."""
         told: list[Told] = []
         hooks: dict[str, list[Webhook]] = {}
         heard: dict[tuple[str, str], bool] = {}
         for event in events:
-            if not _is_told(event):
-                continue
             tenant, scope = event.tenant, event.scope or ""
             if tenant not in hooks:
                 found = reader.documents(tenant, webhooks.KIND, "", "", MOST)
@@ -134,7 +100,7 @@ class Relay:
                 heard[tenant, scope] = copies is not None and bool(reader.subscriptions(copies.id))
             if hooks[tenant] or heard[tenant, scope]:
                 told.append(Told(event, hooks[tenant], heard[tenant, scope], self._payload(reader, event)))
-        return Seen(events[-1].seq if events else after, told)
+        return told
 
     def _deliveries(self, told: "Told") -> list[c.Command]:
         event = told.event
@@ -176,8 +142,9 @@ class Relay:
 
 
 def _check_refused(error: PostroomError) -> None:
-    """What a queue refuses, it refuses for ever; what the store could not do is to be done again."""
-    if error.http_status >= 500:
+    """What a queue refuses, it refuses for ever; what the store could not do is to be done again, by whoever
+    reads for the webhooks then."""
+    if error.http_status >= 500 or isinstance(error, PositionMoved):
         raise error
 
 

@@ -6,10 +6,9 @@ nothing of it: room and providers are wrapped from outside.
 
 import os
 import signal
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import postroom
 from postroom import Room
@@ -20,6 +19,8 @@ from postroom.office.office import Office
 from postroom.providers.protocol import ErrorKind, Provider, TurnRequest, TurnStream
 from postroom.providers.registry import ProviderSettings, Registry
 from postroom.providers.script_rules import Script, ScriptRule
+from postroom.runtime.leader import Leader
+from postroom.runtime.ledger_reader import LedgerReader
 from postroom.settings.model import parse
 from tests.acceptance.office import until
 
@@ -81,8 +82,11 @@ class SteppedRoom:
             self._steps.take()
         return found
 
-    def events(self, after: int = 0, *, follow: bool = False) -> AsyncGenerator[Any, None]:
-        return self._room.events(after, follow=follow)
+    def ledger_reader(self, name: str = "", **options: Any) -> LedgerReader:
+        return LedgerReader(cast("Room", self), name, **options)
+
+    def leader(self, name: str, **options: Any) -> Leader:
+        return Leader(cast("Room", self), name, self._room._core.clock, **options)
 
 
 class CarelessRoom(SteppedRoom):

@@ -8,10 +8,18 @@ from postroom.kernel import commands as c
 from postroom.office import queues
 from postroom.office.intake.routing import AgentRef, OfficeDirectory, TeamRef
 from postroom.office.schedules import Scheduler, Schedules
+from postroom.runtime.leader import Leader
 
 DIRECTORY = OfficeDirectory(
     [AgentRef("lead", "Lead"), AgentRef("coder", "Coder")], [TeamRef("dev", "Dev", "lead", ("lead", "coder"))]
 )
+
+
+class Unchallenged(Leader):
+    """Believes that it leads, whoever else does."""
+
+    async def lead(self) -> bool:
+        return True
 
 
 def moment(text: str) -> int:

@@ -6,16 +6,25 @@ from typing import Any
 
 import pytest
 from tests.conftest import OpenRoom
-from tests.office.schedules.desk import DIRECTORY, a_book, a_clockwork, furnish, mail, moment, slots
+from tests.office.schedules.desk import (
+    DIRECTORY,
+    Unchallenged,
+    a_book,
+    a_clockwork,
+    furnish,
+    mail,
+    moment,
+    slots,
+)
 
 from postroom import Room
 from postroom.clock import SECOND, ManualClock
 from postroom.kernel import commands as c
 from postroom.office import queues
 from postroom.office.intake.routing import AgentRef, OfficeDirectory
-from postroom.office.leader import LOOK_S, PAUSE_S
 from postroom.office.schedules import Scheduler
 from postroom.office.schedules.model import PROGRESS, SCHEDULE
+from postroom.office.schedules.scheduler import LOOK_S, PAUSE_S
 
 NINE = "2026-05-05T09:00:00.000Z"
 
@@ -66,11 +75,8 @@ async def test_of_two_that_send_at_once_one_does(room: Room, clock: ManualClock)
         await book.add("coder", str(number), cron="*/10 * * * *")
     works = [a_clockwork(room, clock) for _ in range(4)]
 
-    async def leading(seconds: float) -> bool:
-        return True
-
     for work in works:
-        work._lead = leading
+        work._leader = Unchallenged(room, "schedules", clock)
         await work.round()
     for _ in range(3):
         clock.advance(600)
@@ -307,7 +313,7 @@ async def test_an_agent_that_is_gone_is_told_of_and_stops_nothing(
     await a_clockwork(room, clock).round()
     clock.advance(60)
     work = a_clockwork(room, clock)
-    work._lead = lambda seconds: asyncio.sleep(0, True)
+    work._leader = Unchallenged(room, "schedules", clock)
     await work.round()
     assert slots(await mail(room, "lead")) == ["2026-05-06T09:00:00.000Z"]
     assert (await book.look("lost")).progress.problem == ""

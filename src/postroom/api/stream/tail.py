@@ -81,6 +81,10 @@ class EventTail:
                         await asyncio.sleep(GATHER_S + PER_LISTENER_S * min(self.listeners, 1000))
             except StoreClosed:
                 return
+            except EventsPruned as gap:
+                # Listeners find the same gap in the ledger, and are told of it.
+                self._frames, self._places = [], []
+                self._begin = self._end = StreamPosition(gap.data["first"] - 1, LAST_PART)
             except PostroomError as error:
                 log.error("the events pause: %s", error)
                 await asyncio.sleep(1)
@@ -147,15 +151,10 @@ class EventTail:
         frames: list[Frame] = []
         try:
             # The event itself again: it may have been told only in part.
-            events = self._room.events(max(0, at.seq - 1 if at.part < LAST_PART else at.seq))
-            async with contextlib.aclosing(events) as events:
-                taken = 0
-                async for event in events:
-                    frames += [each for each in await self._told(event) if each.at > at]
-                    at = StreamPosition(event.seq, LAST_PART)
-                    taken += 1
-                    if taken >= PAGE:
-                        break
+            after = max(0, at.seq - 1 if at.part < LAST_PART else at.seq)
+            for event in await self._room.read_events(after, PAGE):
+                frames += [each for each in await self._told(event) if each.at > at]
+                at = StreamPosition(event.seq, LAST_PART)
         except EventsPruned as gap:
             first = gap.data["first"]
             missed = {"type": "events:pruned", "after": str(at), "first": first}

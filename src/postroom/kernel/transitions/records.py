@@ -1,6 +1,6 @@
 """Facts kept beside the messages and committed with them, and how far readers of the ledger have come."""
 
-from postroom.errors import InvalidField
+from postroom.errors import InvalidField, PositionMoved
 from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
 from postroom.kernel.ledger import EventDraft
@@ -40,4 +40,8 @@ def set_position(ctx: TransitionContext, command: c.SetPosition) -> None:
     head = ctx.tx.head_seq()
     if command.seq > head:
         raise InvalidField("seq", f"is {command.seq}, but the ledger ends at {head}")
+    if command.expect is not None:
+        stands = next((each.seq for each in ctx.tx.positions() if each.name == command.name), 0)
+        if stands != command.expect:
+            raise PositionMoved(name=command.name, seq=stands)
     ctx.tx.set_position(Position(name=command.name, seq=command.seq, hold=command.hold, updated_at=ctx.now))

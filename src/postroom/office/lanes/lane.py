@@ -7,7 +7,6 @@ works, and stops working when the lane or a claim is lost: then somebody else ha
 import asyncio
 import contextlib
 import logging
-import uuid
 from collections.abc import Sequence
 
 from postroom.errors import ClaimLost, PostroomError, StoreClosed
@@ -34,7 +33,7 @@ class Lane:
         self._runner = TurnRunner(room, worker, deps)
         self._stopping = asyncio.Event()
         self._look = asyncio.Event()
-        self._holder = f"{room.actor}/{uuid.uuid4().hex[:8]}"
+        self._leader = room.leader(f"lane/{worker.agent}", lease_s=deps.lease_s)
         self._claimed: dict[str, Message] = {}
         self._in_hand: tuple[Batch, asyncio.Task[None]] | None = None
 
@@ -65,28 +64,21 @@ class Lane:
                     await self._sleep(PAUSE_S)
         finally:
             with contextlib.suppress(PostroomError):
-                await self._lead(0)
+                await self._leader.resign()
 
     async def _sleep(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
 
-    async def _lead(self, seconds: float) -> bool:
-        lane = f"lane/{self._agent}"
-        return await self._room.run(
-            c.Lead(name=lane, holder=self._holder, seconds=seconds, actor=self._holder)
-        )
-
     async def _round(self) -> None:
-        lease = self._deps.lease_s
-        if not await self._lead(lease):
-            await self._sleep(min(PAUSE_S, lease / 2))
+        if not await self._leader.lead():
+            await self._sleep(min(PAUSE_S, self._deps.lease_s / 2))
             return
         mail = await self._claim()
         if not mail:
             return
-        if not await self._lead(lease):
+        if not await self._leader.lead():
             # The wait was longer than it seemed, and somebody else has the lane now.
             await self._release(mail)
             return
@@ -111,7 +103,7 @@ class Lane:
                 wait=min(WAIT_S, lease / 2),
                 lease=lease,
                 subscription=agent if rooms else None,
-                worker=self._holder,
+                worker=self._leader.holder,
             )
         )
         stopped = asyncio.ensure_future(self._stopping.wait())
@@ -145,7 +137,7 @@ class Lane:
                     await self._look.wait()
             self._look.clear()
             try:
-                if not await self._lead(self._deps.lease_s):
+                if not await self._leader.lead():
                     self._drop("another process has the lane now")
                 lost = await self._extend()
             except PostroomError as error:

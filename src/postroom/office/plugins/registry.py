@@ -155,6 +155,9 @@ class PluginRegistry:
         with contextlib.suppress(PostroomError):
             record = c.AddRecord(kind=STOPPED, key=plugin.name, data=data, actor=self._room.actor)
             await self._room.run(record)
+        for reader in self._readers:
+            if reader.plugin is plugin:
+                reader.stop()
 
 
 async def _opened(

@@ -17,7 +17,6 @@ from postroom.kernel import commands as c
 from postroom.kernel.model import Document
 from postroom.office.documents import everything
 from postroom.office.intake.routing import Addressee, OfficeDirectory
-from postroom.office.leader import LOOK_S, PAUSE_S, LeaderLoop
 from postroom.office.ports import RoomPort
 from postroom.office.schedules import firing
 from postroom.office.schedules.due import Due, due
@@ -26,15 +25,18 @@ from postroom.office.schedules.model import PROGRESS, SCHEDULE, StoredSchedule, 
 log = logging.getLogger("postroom.schedules")
 
 AT_ONCE = 200
+PAUSE_S = 2.0
+LOOK_S = 5.0
 # What was dealt with this far ahead was dealt with under a clock that was wrong.
 AHEAD = 3600 * SECOND
 
 
-class Scheduler(LeaderLoop):
-    name = "schedules"
-
+class Scheduler:
     def __init__(self, room: RoomPort, directory: Callable[[], OfficeDirectory], clock: Clock) -> None:
-        super().__init__(room, clock)
+        self._room = room
+        self._clock = clock
+        self._leader = room.leader("schedules")
+        self._term = 0
         self._directory = directory
         self._known: dict[str, StoredSchedule] = {}
         self._times: list[tuple[int, str, int, int]] = []
@@ -45,12 +47,23 @@ class Scheduler(LeaderLoop):
     def wake(self) -> None:
         """Schedules were changed."""
         self._stale = True
-        super().wake()
+        self._leader.wake()
 
-    async def work(self) -> float:
+    async def run(self) -> None:
+        await self._leader.run_rounds(self._work)
+
+    async def round(self) -> float:
+        """Everything that is due now, if this process leads; the seconds until something may be due again."""
+        return await self._leader.round(self._work)
+
+    def stop(self) -> None:
+        self._leader.stop()
+
+    async def _work(self) -> float:
         now = self._clock.now()
-        if self._took_over:
-            self._took_over, self._stale = False, True
+        if self._term != self._leader.term:
+            # Another may have led until now: nothing that is remembered need still be so.
+            self._term, self._stale = self._leader.term, True
         if self._stale or not 0 <= now - self._looked_at < LOOK_S * SECOND:
             changes = await self._room.document_changes(SCHEDULE)
             if self._stale or changes != self._changes or now < self._looked_at:
