@@ -30,7 +30,8 @@ def test_both_rooms_have_the_same_verbs_with_the_same_parameters() -> None:
             if not name.startswith("_")
         }
 
-    assert surface(SyncRoom) == surface(Room)
+    tasks = {"leader", "ledger_reader"}  # these do their work in tasks of an event loop
+    assert {name: surface(Room)[name] for name in surface(Room).keys() - tasks} == surface(SyncRoom)
 
 
 def test_the_whole_life_of_a_message(jobs: SyncRoom, clock: ManualClock) -> None:

@@ -356,6 +356,10 @@ class SyncRoom:
         finally:
             self._core.wakeups.unfollow(rung.set)
 
+    def read_events(self, after: int, limit: int) -> list[Event]:
+        """The next events after a position, those that are there now."""
+        return self._queries.events(after, limit)
+
     def head(self) -> Head:
         return self._queries.head()
 
