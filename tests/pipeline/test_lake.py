@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from postroom.pipeline.errors import LakeDamaged, PipelineBusy
+from postroom.pipeline.errors import LakeDamaged, LakeMoved
 from postroom.pipeline.jobs.maintenance import compact, vacuum
 from postroom.pipeline.lake.files import FileWriter, WrittenFile
 from postroom.pipeline.lake.lake import Lake, Positions
@@ -71,7 +71,7 @@ def test_of_two_writers_the_second_is_refused(lake: Lake) -> None:
     other = Lake(lake.location)
     other.open = lambda table: stale
     lake.commit(RECORDS, [written(lake, 2)], Positions(2, 2))
-    with pytest.raises(PipelineBusy):
+    with pytest.raises(LakeMoved):
         other.commit(RECORDS, [written(lake, 2)], Positions(2, 2))
     assert ids(lake) == [1, 2]
     assert first.version() == 0

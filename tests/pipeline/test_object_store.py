@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from postroom.clock import SECOND, ManualClock
-from postroom.pipeline.errors import LakeMissing, PipelineBusy, QueryRefused
+from postroom.pipeline.errors import LakeMissing, LakeMoved, QueryRefused
 from postroom.pipeline.jobs.maintenance import compact, vacuum
 from postroom.pipeline.jobs.retention import retain
 from postroom.pipeline.lake.files import FileWriter
@@ -50,7 +50,7 @@ def test_of_two_writers_the_second_is_refused(lake: Lake) -> None:
     other = Lake(lake.location)
     other.open = lambda table: stale
     lake.commit(RECORDS, [written(lake, 2)], Positions(2, 2))
-    with pytest.raises(PipelineBusy):
+    with pytest.raises(LakeMoved):
         other.commit(RECORDS, [written(lake, 2)], Positions(2, 2))
     assert ids(lake) == [1, 2]
 

@@ -9,10 +9,10 @@ import pytest
 
 from postroom.clock import SECOND, ManualClock
 from postroom.pipeline.errors import PipelineBusy
-from postroom.pipeline.jobs.lock import locked
 from postroom.pipeline.jobs.retention import retain
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.lake.lease import hold_lease
 from postroom.pipeline.lake.tables import ALL, COST_DAY, LEDGER, RECORDS, RUNS, TRACES, Table
 from postroom.pipeline.lake.upsert import read_batches
 
@@ -80,7 +80,7 @@ def test_a_dry_run_only_counts(lake: Lake) -> None:
 
 
 def test_it_waits_for_no_run_and_none_waits_for_it(lake: Lake) -> None:
-    with locked(lake, ManualClock(NOW)), pytest.raises(PipelineBusy):
+    with hold_lease(lake, ManualClock(NOW)), pytest.raises(PipelineBusy):
         retain(lake, ManualClock(NOW), keep_s=10 * DAY)
 
 

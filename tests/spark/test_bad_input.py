@@ -15,12 +15,12 @@ from postroom.kernel.ledger import EventDraft
 from postroom.pipeline.errors import LakeDamaged, LakeFull, LakeTooNew, LedgerGap, OtherLedger, PipelineBusy
 from postroom.pipeline.generator.month import MonthPlan, generate
 from postroom.pipeline.jobs.context import Context
-from postroom.pipeline.jobs.lock import locked
 from postroom.pipeline.jobs.progress import silent
 from postroom.pipeline.jobs.run import Summary
 from postroom.pipeline.jobs.run_log import RunLog
 from postroom.pipeline.jobs.silver import live
 from postroom.pipeline.lake.lake import Lake, named
+from postroom.pipeline.lake.lease import hold_lease
 from postroom.pipeline.lake.tables import (
     BRONZE,
     HANDOFFS,
@@ -324,5 +324,5 @@ def test_a_disk_that_really_fills_is_named_and_once_it_has_room_the_run_goes_on(
 
 
 def test_two_runs_at_once_are_refused(spark: Any, month: SqliteSource, lake: Lake) -> None:
-    with locked(lake, ManualClock()), pytest.raises(PipelineBusy, match="Another run"):
+    with hold_lease(lake, ManualClock()), pytest.raises(PipelineBusy, match="Another run"):
         fill(spark, lake, month)

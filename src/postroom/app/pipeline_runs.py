@@ -77,7 +77,7 @@ class PipelineRuns:
     def start(self, by: str, *more: str) -> int:
         """Its process id. Refused while another run works on this lake, whoever started it."""
         from postroom.pipeline.jobs.launch import launch
-        from postroom.pipeline.jobs.lock import holder
+        from postroom.pipeline.lake.lease import read_holder
         from postroom.pipeline.lake.opening import open_lake
         from postroom.pipeline.sources.sqlite import open_source
 
@@ -86,9 +86,9 @@ class PipelineRuns:
             if self._process is not None:
                 since = iso(self.last.started_at) if self.last else "a moment ago"
                 raise PipelineBusy(lake=str(self._lake.folder), pid=self._process.pid, since=since)
-            other = holder(open_lake(str(self._lake.folder)))
+            other = read_holder(open_lake(str(self._lake.folder)))
             if other is not None:
-                raise PipelineBusy(lake=str(self._lake.folder), pid=other[0], since=other[1])
+                raise PipelineBusy(lake=str(self._lake.folder), pid=other.pid, since=other.since)
             store = open_source(self._store).path
             words = ("--memory", str(settings.memory_mb), *more)
             place = str(self._lake.folder)

@@ -43,6 +43,26 @@ class PipelineBusy(Conflict):
     code = "PIPELINE_BUSY"
 
 
+class LakeMoved(Conflict):
+    """The table {table} of the lake changed while this was worked out ({problem}), so it was not committed.
+    Nothing is lost: run it again."""
+
+    code = "LAKE_MOVED"
+
+
+class LeaseLost(Conflict):
+    """Another process may have taken over the lake {lake}: this one did not renew its lease for {seconds} s.
+    It commits nothing more; what was committed stays. Run it again."""
+
+    code = "LAKE_LEASE_LOST"
+
+
+class LakeNotReached(PipelineError):
+    """The lake {lake} cannot be reached: {reason}. Check its address, the AWS_… variables and the network."""
+
+    code = "LAKE_NOT_REACHED"
+
+
 class LakeMissing(NotFound):
     """There is no lake at {lake} yet. Fill it first: postroom pipeline run"""
 

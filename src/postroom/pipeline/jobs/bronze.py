@@ -32,7 +32,7 @@ def take_in(at: Context, target: Positions, *, verify: bool = True) -> int:
             if before[table.name].covers(target):
                 continue
             files = [file for file in written.get(table.name, []) if file.path]
-            at.lake.commit(table, files, target, about={"run": at.log.run_id})
+            at.lake.commit(table, files, target, base=before[table.name], about={"run": at.log.run_id})
             step.rows_out += sum(file.rows for file in files)
         step.rows_in = new
     return step.rows_out

@@ -67,16 +67,18 @@ class Context(msgspec.Struct, frozen=True):
         frame: "DataFrame",
         tables: Sequence[tuple[Table, str | None]],
         by: str,
+        bases: Sequence[Positions],
         positions: Positions,
         fresh: bool = False,
         look: Callable[[list[LakeFile]], None] = lambda _: None,
     ) -> dict[str, int]:
         """Put a frame's rows, and those of its list columns, into tables; rows with the same `by` go.
 
-        How many rows each part of the first table has now, by its cut. Before anything is committed, `look`
+        `bases` are the positions of the tables from which the frame goes on. How many rows each part of the
+        first table has now, by its cut. Before anything is committed, `look`
         is shown the new files of the first table: once they are, nobody would come back to them.
         """
-        old = {table.name: [] if fresh else self.lake.files(table) for table, _ in tables}
+        old = {table.name: self.lake.files(table) for table, _ in tables}
         outputs = [
             UpsertOutput(
                 table=table.name,
@@ -86,7 +88,7 @@ class Context(msgspec.Struct, frozen=True):
                 by=by,
                 tracked=table.tracked,
                 column=column,
-                old=_by_cut(old[table.name]),
+                old={} if fresh else _by_cut(old[table.name]),
             )
             for table, column in tables
         ]
@@ -104,10 +106,14 @@ class Context(msgspec.Struct, frozen=True):
             ]
         )
         # The first table goes last: others are whole when it says how far they have come.
-        for table, _ in reversed(tables):
-            gone = [file for file in self.lake.files(table) if fresh or file.cut in parts]
+        for (table, _), base in reversed(list(zip(tables, bases, strict=True))):
             self.lake.commit(
-                table, written.get(table.name, []), positions, removed=gone, about={"run": self.log.run_id}
+                table,
+                written.get(table.name, []),
+                positions,
+                base=base,
+                removed=[file for file in old[table.name] if fresh or file.cut in parts],
+                about={"run": self.log.run_id},
             )
         return {cut or "": rows for cut, rows in parts.items()}
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 from postroom.clock import Clock, SystemClock
 from postroom.kernel import jsontext, webhooks
 from postroom.kernel.erasure.subject import ERASED, Subject
-from postroom.pipeline.jobs.lock import locked
 from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import Lake, LakeFile, named
+from postroom.pipeline.lake.lease import hold_lease
 from postroom.pipeline.lake.tables import (
     CHUNKS,
     FAILURE_CAUSES,
@@ -97,7 +97,7 @@ class LakeEraser:
 
     def carry_out(self, message_ids: Sequence[str]) -> int:
         changed = 0
-        with locked(self._lake, self._clock):
+        with hold_lease(self._lake, self._clock):
             ids = self._with_echoes(message_ids)
             for layer in LAYERS:
                 files, rows = self._concerned(layer, ids)
@@ -182,6 +182,7 @@ class LakeEraser:
 
     def _forget(self, table: Table) -> None:
         """The old files too: until they are gone, nothing is erased."""
+        self._lake.fence(table)
         found = self._lake.open(table)
         if found is None:
             return

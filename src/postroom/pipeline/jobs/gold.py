@@ -109,18 +109,19 @@ def _one(at: Context, each: Sum, files: dict[str, list[LakeFile]], target: Posit
     whole = day_of(max(at.lake.kept_from(table) for table in each.inputs)).isoformat()
     days = {day for day in days if day >= whole}
     if not days:
-        at.lake.commit(each.table, [], target)
+        at.lake.commit(each.table, [], target, base=done)
         return 0
     frames = [
         at.frame(table, [file for file in files[table.name] if file.cut in days]) for table in each.inputs
     ]
     rows = each.make(*frames).select(*each.table.schema.names).toArrow().cast(each.table.schema)
-    return _replace_days(
-        at, each.table, rows.sort_by([(name, "ascending") for name in each.table.key]), days, target
-    )
+    rows = rows.sort_by([(name, "ascending") for name in each.table.key])
+    return _replace_days(at, each.table, rows, days, done, target)
 
 
-def _replace_days(at: Context, table: Table, rows: pa.Table, days: set[str], target: Positions) -> int:
+def _replace_days(
+    at: Context, table: Table, rows: pa.Table, days: set[str], done: Positions, target: Positions
+) -> int:
     """Gold is small: the driver itself puts the new days in the place of the old ones, month by month."""
     months = {day[:7] for day in days}
     old = [file for file in at.lake.files(table) if file.cut in months]
@@ -140,5 +141,5 @@ def _replace_days(at: Context, table: Table, rows: pa.Table, days: set[str], tar
             writer = FileWriter(at.lake.uri(table), table.schema, (table.cut or "", month), table.tracked)
             writer.write(whole)
             written.append(writer.close())
-    at.lake.commit(table, written, target, removed=old, about={"run": at.log.run_id})
+    at.lake.commit(table, written, target, base=done, removed=old, about={"run": at.log.run_id})
     return rows.num_rows

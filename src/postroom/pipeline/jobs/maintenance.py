@@ -4,37 +4,52 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from postroom.pipeline.lake.lake import Lake, named
-from postroom.pipeline.lake.tables import ALL, CHUNKS, MESSAGE_LIFE, MESSAGES, SPANS, Table
+from postroom.pipeline.lake.lake import Lake, LakeFile, named
+from postroom.pipeline.lake.rewrite import merge_files
+from postroom.pipeline.lake.tables import ALL, Table
 
 Told = Callable[[str, dict[str, Any]], None]
 TARGET_BYTES = 128 << 20
-# What is looked for by conversation or message lies together.
-_ORDER = {
-    MESSAGES.name: ["correlation_id"],
-    MESSAGE_LIFE.name: ["correlation_id"],
-    SPANS.name: ["trace_id"],
-    CHUNKS.name: ["correlation_id"],
-}
 
 
 def compact(lake: Lake, told: Told | None = None, *, sort: bool = False) -> dict[str, dict[str, Any]]:
-    """Small files become large ones; with `sort`, rows that are looked up together also lie together."""
+    """Small files become large, sorted ones; with `sort`, large ones are sorted anew too.
+
+    Each group of files is a commit of its own, so nothing is lost when this is broken off.
+    """
     done = {}
-    for table, found in _tables(lake):
+    for table, _ in _tables(lake):
+        removed = added = 0
         with named(lake, table):
-            columns = _ORDER.get(table.name) or []
-            if sort and columns:
-                metrics = found.optimize.z_order(columns, target_size=TARGET_BYTES)
-            else:
-                metrics = found.optimize.compact(target_size=TARGET_BYTES)
-        done[table.name] = {
-            "files_removed": metrics.get("numFilesRemoved", 0),
-            "files_added": metrics.get("numFilesAdded", 0),
-        }
+            for group in _groups(lake.files(table), every=sort):
+                written = merge_files(lake, table, group)
+                lake.commit(
+                    table, [written], None, removed=group, about={"reason": "compaction"}, changes_data=False
+                )
+                removed, added = removed + len(group), added + 1
+        done[table.name] = {"files_removed": removed, "files_added": added}
         if told is not None:
             told(table.name, done[table.name])
     return done
+
+
+def _groups(files: list[LakeFile], *, every: bool) -> list[list[LakeFile]]:
+    """Files of one part each that together make one of the size wanted."""
+    groups: list[list[LakeFile]] = []
+    size, part = 0, None
+    for file in sorted(files, key=lambda file: (file.cut or "", *_bounds(file), file.path)):
+        if file.size >= TARGET_BYTES // 2 and not every:
+            continue
+        if not groups or file.cut != part or size + file.size > TARGET_BYTES:
+            groups.append([])
+            size, part = 0, file.cut
+        groups[-1].append(file)
+        size += file.size
+    return [group for group in groups if len(group) > 1 or every]
+
+
+def _bounds(file: LakeFile) -> tuple[str, ...]:
+    return tuple(f"{value:>24}" for value in file.low.values())
 
 
 def vacuum(
@@ -45,6 +60,9 @@ def vacuum(
     hours = int(keep.total_seconds() // 3600)
     for table, found in _tables(lake):
         with named(lake, table):
+            if not dry_run:
+                lake.fence(table)
+                found.update_incremental()
             gone = found.vacuum(hours, dry_run=dry_run, enforce_retention_duration=False, full=True)
             if not dry_run:
                 found.create_checkpoint()

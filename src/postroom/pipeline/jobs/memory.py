@@ -25,5 +25,5 @@ def remember(at: Context, target: Positions) -> None:
             work = partial(write_all, CHUNKS.name, at.lake.uri(CHUNKS), CHUNKS.schema, CHUNKS.tracked)
             said = chunks(new).select(*CHUNKS.schema.names)
             written = answers(said.mapInArrow(work, ANSWER)).get(CHUNKS.name, [])
-        at.lake.commit(CHUNKS, written, Positions(target.ledger, 0), about={"run": at.log.run_id})
+        at.lake.commit(CHUNKS, written, Positions(target.ledger, 0), base=done, about={"run": at.log.run_id})
         step.rows_out = sum(file.rows for file in written)

@@ -1,12 +1,9 @@
 """What a run tells while it works."""
 
-import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,10 +11,9 @@ import msgspec
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from postroom.pipeline.lake.lake import Lake
+    from postroom.pipeline.lake.lease import Lease
 
-NOTE = ".run.progress"
-NOTE_EVERY_S = 0.5
+REPORT_EVERY_S = 0.5
 
 
 class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,45 +37,18 @@ def silent(_: RunProgress) -> None:
     pass
 
 
-@contextmanager
-def noted(lake: "Lake", told: Told) -> Iterator[Told]:
-    """Also keep the newest word beside the lock of the lake, where other processes can read it."""
-    if lake.folder is None:
-        yield told
-        return
-    path, last = Path(lake.folder) / NOTE, [0.0, ""]
+def reported(lease: "Lease", told: Told) -> Told:
+    """Also show other processes the newest word of each step, now and then."""
+    last: list[float | str] = [0.0, ""]
 
     def tell(progress: RunProgress) -> None:
         told(progress)
         now = time.monotonic()
-        if now - float(last[0]) >= NOTE_EVERY_S or progress.step != last[1] or progress.finished:
+        if now - float(last[0]) >= REPORT_EVERY_S or progress.step != last[1] or progress.finished:
             last[:] = now, progress.step
-            _note(path, progress)
+            lease.report(msgspec.structs.asdict(progress))
 
-    try:
-        yield tell
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink()
-
-
-def _note(path: Path, progress: RunProgress) -> None:
-    """A disk that is full must not end a run for the sake of a note."""
-    fresh = path.with_name(f"{NOTE}.{threading.get_ident()}")
-    with contextlib.suppress(OSError):
-        fresh.write_bytes(msgspec.json.encode({"pid": os.getpid(), **msgspec.structs.asdict(progress)}))
-        fresh.replace(path)
-
-
-def progress_of(lake: "Lake", pid: int) -> RunProgress | None:
-    """What the run of this process last told; None when it has told nothing, or somebody else did."""
-    if lake.folder is None:
-        return None
-    try:
-        said = msgspec.json.decode((Path(lake.folder) / NOTE).read_bytes())
-        return msgspec.convert(said, RunProgress) if said.get("pid") == pid else None
-    except (OSError, msgspec.MsgspecError, AttributeError):
-        return None
+    return tell
 
 
 @contextmanager

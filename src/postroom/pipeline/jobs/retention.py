@@ -11,10 +11,10 @@ import msgspec
 import pyarrow as pa
 
 from postroom.clock import SECOND, Clock
-from postroom.pipeline.jobs.lock import locked
 from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.files import FileWriter, WrittenFile
 from postroom.pipeline.lake.lake import Lake, LakeFile
+from postroom.pipeline.lake.lease import hold_lease
 from postroom.pipeline.lake.tables import (
     BRONZE,
     CHUNKS,
@@ -64,7 +64,7 @@ def retain(
     before = clock.now() - round(keep_s * SECOND)
     tables = (CHUNKS, *(GOLD if gold else ()), *SILVER, QUARANTINE, RUNS, *BRONZE)
     done: dict[str, Left] = {}
-    with locked(lake, clock):
+    with hold_lease(lake, clock):
         for table in tables:
             if lake.open(table) is None:
                 continue

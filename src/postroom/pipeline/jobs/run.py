@@ -19,15 +19,15 @@ from postroom.pipeline.jobs.bronze import take_in
 from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.gold import sum_up
 from postroom.pipeline.jobs.ledger_identity import check_same_ledger
-from postroom.pipeline.jobs.lock import locked
 from postroom.pipeline.jobs.memory import remember
 from postroom.pipeline.jobs.parallel import together
-from postroom.pipeline.jobs.progress import Told, noted, silent
+from postroom.pipeline.jobs.progress import Told, reported, silent
 from postroom.pipeline.jobs.run_log import RunLog, RunStep
 from postroom.pipeline.jobs.session import sized
 from postroom.pipeline.jobs.silver import converse, count_turns, live
 from postroom.pipeline.lake.files import filesystem
 from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.lake.lease import hold_lease
 from postroom.pipeline.lake.tables import ALL, BRONZE, LEDGER, MESSAGE_LIFE, QUARANTINE, RECORDS, RUNS
 from postroom.pipeline.sources.sqlite import SqliteSource
 
@@ -74,7 +74,8 @@ def run(
 ) -> Summary:
     log = RunLog(lake, clock)
     begun = clock.now()
-    with locked(lake, clock), noted(lake, told) as told:
+    with hold_lease(lake, clock) as lease:
+        told = reported(lease, told)
         if options.refresh or options.everything:
             forget(lake, everything=options.everything)
         at = Context(spark, lake, source, clock, told, log)
@@ -100,7 +101,7 @@ def _work(at: Context, options: Options) -> tuple[int, Positions]:
     if options.since is not None and at.lake.open(LEDGER) is None:
         start = Positions(at.source.seq_before(options.since), at.source.record_before(options.since))
         for table in BRONZE:
-            at.lake.commit(table, [], start)
+            at.lake.commit(table, [], start, base=Positions())
     check_same_ledger(at.lake, at.source, snapshot, accept_gap=options.accept_gap)
     first = at.lake.positions(LEDGER)
     after, records = max(first.ledger, 0), at.lake.positions(RECORDS).records

@@ -73,7 +73,8 @@ def live(at: Context, target: Positions) -> None:
                 step.quarantined += _quarantine_lives(at, written, done.ledger)
 
         position = Positions(target.ledger, 0)
-        parts = at.replace(rows, [(MESSAGE_LIFE, None)], "message_id", position, not old, set_aside)
+        tables = [(MESSAGE_LIFE, None)]
+        parts = at.replace(rows, tables, "message_id", [done], position, not old, set_aside)
         step.rows_in, step.rows_out = seen.get["all"], sum(parts.values())
 
 
@@ -140,7 +141,8 @@ def count_turns(at: Context, target: Positions) -> None:
         step.rows_in = new
         with watched(at.spark, at.told, "turns_clean", new):
             records = at.between(RECORDS, "id", done.records, target.records)
-            parts = at.replace(turns(records), [(TURNS, None)], "record_id", Positions(0, target.records))
+            found = turns(records)
+            parts = at.replace(found, [(TURNS, None)], "record_id", [done], Positions(0, target.records))
         step.rows_out = sum(parts.values())
 
 
@@ -174,7 +176,7 @@ def converse(at: Context, target: Positions) -> set[str]:
                 life = life.drop("trace_id")
                 kept = F.broadcast(at.spark.createDataFrame(began))
             rows = conversations(life, turn, kept)
-            parts = at.replace(rows, tables, "trace_id", target, fresh=ids is None)
+            parts = at.replace(rows, tables, "trace_id", positions, target, fresh=ids is None)
         step.rows_in, step.rows_out = sum(file.rows for file in lives), sum(parts.values())
     return set(parts)
 

@@ -1,7 +1,8 @@
 """A lake at a path or an object-store URL: its tables, how far each has come, and the one way they change.
 
-A commit holds new files, the files they replace, and the new positions, so a repeated batch can be told from
-a new one, whatever was killed when. Positions are Delta transaction versions of our application ids.
+A commit holds new files, the files they replace, and the new positions, and names the positions it started
+from: when those have moved, or files to be replaced are gone, it is refused. Positions are Delta transaction
+versions of our application ids.
 """
 
 import contextlib
@@ -9,7 +10,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -27,17 +28,22 @@ from deltalake.transaction import (
 from postroom.pipeline.errors import (
     LakeDamaged,
     LakeFull,
+    LakeMoved,
     LakeReadOnly,
     LakeTooNew,
-    PipelineBusy,
     TableMissing,
 )
 from postroom.pipeline.lake.files import WrittenFile, local_path, now_ms
-from postroom.pipeline.lake.tables import Table
+from postroom.pipeline.lake.tables import ALL, Table
+
+if TYPE_CHECKING:
+    from postroom.pipeline.lake.lease import Lease
 
 LEDGER_APP = "postroom-ledger"
 RECORDS_APP = "postroom-records"
 KEPT_APP = "postroom-kept-from"
+WRITER_APP = "postroom-writer"
+"""The epoch of the lease under which a table was last changed."""
 
 
 class Positions(msgspec.Struct, frozen=True):
@@ -64,6 +70,7 @@ class Lake:
     def __init__(self, location: str, storage_options: dict[str, str] | None = None) -> None:
         self.location = location.rstrip("/")
         self.storage_options = storage_options
+        self.lease: Lease | None = None
 
     def uri(self, table: Table) -> str:
         return f"{self.location}/{table.name}"
@@ -109,40 +116,50 @@ class Lake:
         found = self.open(table)
         return [] if found is None else files_of(found, self.uri(table), table)
 
+    def highest_epoch(self) -> int:
+        """Of all tables, for a lease that knows of no holder before."""
+        opened = (self.open(table) for table in ALL)
+        return max((epoch_of(found) for found in opened if found is not None), default=0)
+
     def commit(
         self,
         table: Table,
         added: Sequence[WrittenFile],
         positions: Positions | None,
         *,
+        base: Positions | None = None,
         removed: Sequence[LakeFile] = (),
         about: dict[str, Any] | None = None,
         kept_from: int | None = None,
+        changes_data: bool = True,
     ) -> None:
-        """All of it, or nothing. Without positions it is upkeep. `kept_from`: what is older has left it."""
+        """All of it, or nothing. Without positions it is upkeep. `kept_from`: what is older has left it.
+
+        `base` is where the table stood when its new rows were worked out. What another writer commits between
+        the look at the table here and our own commit is seen by Delta: the same application ids, or the same
+        files.
+        """
         transactions = [Transaction(KEPT_APP, kept_from)] if kept_from is not None else []
         if positions is not None:
             transactions += [
                 Transaction(LEDGER_APP, positions.ledger),
                 Transaction(RECORDS_APP, positions.records),
             ]
-        properties = CommitProperties(
-            custom_metadata={name: str(value) for name, value in (about or {}).items()},
-            app_transactions=transactions or None,
-        )
+        properties = self.lease_properties(transactions, about)
         adds = [
-            AddAction(file.path, file.size, _cut_values(table, file.cut), now_ms(), True, file.stats)
+            AddAction(file.path, file.size, _cut_values(table, file.cut), now_ms(), changes_data, file.stats)
             for file in added
         ]
         with named(self, table):
             found = self.open(table)
+            self._check_base(table, found, base, removed)
             cut = [table.cut] if table.cut else []
             if found is None:
                 self._create(table, adds, cut, properties)
             else:
                 self._grow(table, found)
                 removes = [
-                    RemoveAction(file.path, True, now_ms(), file.size, _cut_values(table, file.cut))
+                    RemoveAction(file.path, changes_data, now_ms(), file.size, _cut_values(table, file.cut))
                     for file in removed
                 ]
                 found.create_write_transaction(
@@ -155,6 +172,43 @@ class Lake:
                 )
         if table.layer == "bronze":
             self._sync_log(table)
+
+    def lease_properties(
+        self, transactions: Sequence[Transaction] = (), about: dict[str, Any] | None = None
+    ) -> CommitProperties:
+        """What every commit carries, of whatever kind: the epoch of the lease it is made under."""
+        carried = list(transactions)
+        if self.lease is not None:
+            self.lease.check()
+            carried.append(Transaction(WRITER_APP, self.lease.epoch))
+        return CommitProperties(
+            custom_metadata={name: str(value) for name, value in (about or {}).items()},
+            app_transactions=carried or None,
+        )
+
+    def _check_base(
+        self, table: Table, found: DeltaTable | None, base: Positions | None, removed: Sequence[LakeFile]
+    ) -> None:
+        stands = positions_of(found)
+        if base is not None and stands != base:
+            problem = f"it was at event {base.ledger:,} and is at {stands.ledger:,}"
+            if base.ledger == stands.ledger:
+                problem = f"it was at record {base.records:,} and is at {stands.records:,}"
+            raise LakeMoved(table=table.name, problem=problem)
+        if self.lease is not None and found is not None and epoch_of(found) > self.lease.epoch:
+            raise LakeMoved(table=table.name, problem="another process works on the lake now")
+        if removed:
+            there = set(_paths(found)) if found is not None else set()
+            gone = sum(file.path not in there for file in removed)
+            if gone:
+                raise LakeMoved(table=table.name, problem=f"{gone} of its files were replaced")
+
+    def fence(self, table: Table) -> None:
+        """Let nobody who held the lake before commit to this table any more; then its files may be
+        deleted."""
+        found = self.open(table)
+        if self.lease is not None and found is not None and epoch_of(found) < self.lease.epoch:
+            self.commit(table, [], None, about={"reason": "fence"})
 
     def _grow(self, table: Table, found: DeltaTable) -> None:
         """A column that was declared since is added; rows written before have nothing in it."""
@@ -202,6 +256,10 @@ def positions_of(found: DeltaTable | None) -> Positions:
     return Positions(found.transaction_version(LEDGER_APP) or 0, found.transaction_version(RECORDS_APP) or 0)
 
 
+def epoch_of(found: DeltaTable) -> int:
+    return found.transaction_version(WRITER_APP) or 0
+
+
 def files_of(found: DeltaTable, uri: str, table: Table) -> list[LakeFile]:
     rows = pa.table(found.get_add_actions(flatten=True)).to_pylist()
     cut = f"partition.{table.cut}" if table.cut else None
@@ -216,6 +274,10 @@ def files_of(found: DeltaTable, uri: str, table: Table) -> list[LakeFile]:
     return files
 
 
+def _paths(found: DeltaTable) -> list[str]:
+    return pa.table(found.get_add_actions()).column("path").to_pylist()
+
+
 def _cut_values(table: Table, cut: str | None) -> dict[str, str | None]:
     return {table.cut: cut} if table.cut else {}
 
@@ -226,7 +288,7 @@ def named(lake: Lake, table: Table) -> Iterator[None]:
     try:
         yield
     except CommitFailedError as error:
-        raise PipelineBusy(lake=lake.location, pid="unknown", since="a moment ago") from error
+        raise LakeMoved(table=table.name, problem="another process changed it at the same moment") from error
     except DeltaError as error:
         raise translated(lake, table, error) from error
     except OSError as error:
@@ -240,6 +302,8 @@ def named(lake: Lake, table: Table) -> Iterator[None]:
 def translated(lake: Lake, table: Table, error: Exception) -> Exception:
     text = " ".join(str(error).split())
     low = text.lower()
+    if "already exists at that location" in low:
+        return LakeMoved(table=table.name, problem="another process made it at the same moment")
     if "no space left" in low or "os error 28" in low:
         return LakeFull(lake=lake.location)
     if "permission denied" in low or "read-only" in low:

@@ -27,13 +27,19 @@ INCOMPRESSIBLE = frozenset({"hash"})
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """`cut` is the partition column of its files; `tracked` columns get their range noted per file."""
+    """`cut` is the partition column of its files; `tracked` columns get their range noted per file; `order`
+    is how rows lie in files that were put together: what is looked for together lies together."""
 
     name: str
     schema: pa.Schema
     key: tuple[str, ...]
     cut: str | None = None
     tracked: tuple[str, ...] = ()
+    sorted_by: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        return self.sorted_by or self.key
 
     @property
     def layer(self) -> str:
@@ -62,6 +68,7 @@ LEDGER = Table(
 MESSAGES = Table(
     name="bronze/messages",
     key=("id", "ended_seq"),
+    sorted_by=("correlation_id", "seq", "ended_seq"),
     tracked=("seq", "ended_seq", "created_at"),
     schema=_schema(
         ("seq", _L), ("id", _S), ("tenant", _S), ("scope", _S), ("queue", _S), ("origin_queue", _S),
@@ -89,6 +96,7 @@ RECORDS = Table(
 MESSAGE_LIFE = Table(
     name="silver/message_life",
     key=("message_id",),
+    sorted_by=("correlation_id", "message_id"),
     cut="day",
     tracked=("last_seq",),
     schema=_schema(
@@ -218,6 +226,7 @@ SLA = _gold(
 CHUNKS = Table(
     name="memory/chunks",
     key=("message_id", "part"),
+    sorted_by=("correlation_id", "message_id", "part"),
     tracked=("ended_seq",),
     schema=_schema(
         ("message_id", _S), ("part", _I), ("tenant", _S), ("correlation_id", _S), ("channel", _S),
@@ -229,6 +238,7 @@ CHUNKS = Table(
 RUNS = Table(
     name="runs/steps",
     key=("run_id", "step"),
+    sorted_by=("started_at", "step"),
     tracked=("started_at",),
     schema=_schema(
         ("run_id", _S), ("step", _S), ("started_at", _T), ("seconds", _F), ("rows_in", _L), ("rows_out", _L),

@@ -1,12 +1,13 @@
 """How the lake stands beside the store: what it has, what it lacks, and what its last run did."""
 
+import contextlib
 from typing import Any
 
 import msgspec
 
-from postroom.pipeline.jobs.lock import holder
-from postroom.pipeline.jobs.progress import progress_of
+from postroom.pipeline.jobs.progress import RunProgress
 from postroom.pipeline.lake.lake import Lake, files_of, positions_of
+from postroom.pipeline.lake.lease import LeaseHolder, read_holder
 from postroom.pipeline.lake.tables import ALL, LEDGER, QUARANTINE, RUNS
 from postroom.pipeline.lake.upsert import read_batches
 from postroom.pipeline.serving.insights import plain
@@ -32,23 +33,26 @@ def status(lake: Lake, source: SqliteSource | None) -> dict[str, Any]:
         )
     snapshot = source.snapshot() if source is not None else None
     taken = lake.positions(LEDGER).ledger
-    running = holder(lake)
+    running = read_holder(lake)
     return {
         "lake": lake.location,
         "position": taken,
         "head": snapshot.head if snapshot else None,
         "behind": snapshot.head - taken if snapshot else None,
         "quarantined": sum(file.rows for file in lake.files(QUARANTINE)),
-        "running": _running(lake, running) if running else None,
+        "running": _running(running) if running else None,
         "last_run": last_run(lake),
         "tables": tables,
     }
 
 
-def _running(lake: Lake, who: tuple[int, str]) -> dict[str, Any]:
-    told = progress_of(lake, who[0])
-    step = {**msgspec.structs.asdict(told), "left": told.left} if told is not None else None
-    return {"pid": who[0], "since": who[1], "progress": step}
+def _running(holder: LeaseHolder) -> dict[str, Any]:
+    step = None
+    if holder.progress is not None:
+        with contextlib.suppress(msgspec.ValidationError):
+            told = msgspec.convert(holder.progress, RunProgress)
+            step = {**msgspec.structs.asdict(told), "left": told.left}
+    return {"pid": holder.pid, "since": holder.since, "progress": step}
 
 
 def last_run(lake: Lake) -> list[dict[str, Any]]:

@@ -385,10 +385,10 @@ def compact(
 ) -> None:
     """Turn many small files of the lake into few large ones."""
     found = lake_of(at, lake)
-    from postroom.pipeline.jobs.lock import locked
     from postroom.pipeline.jobs.maintenance import compact as carry_out
+    from postroom.pipeline.lake.lease import hold_lease
 
-    with locked(found, at.clock):
+    with hold_lease(found, at.clock):
         done = carry_out(found, _say(at), sort=sort)
     at.out.show(
         done, f"{some(sum(each['files_removed'] for each in done.values()), 'small file')} put together."
@@ -406,10 +406,10 @@ def vacuum(
 ) -> None:
     """Delete files that nothing needs any more, also those that a killed run left behind."""
     found = lake_of(at, lake)
-    from postroom.pipeline.jobs.lock import locked
     from postroom.pipeline.jobs.maintenance import vacuum as carry_out
+    from postroom.pipeline.lake.lease import hold_lease
 
-    with locked(found, at.clock):
+    with hold_lease(found, at.clock):
         done = carry_out(found, _say(at), keep=timedelta(seconds=keep), dry_run=dry_run)
     count = sum(each["files"] for each in done.values())
     at.out.show(done, f"{some(count, 'file')} {'would go' if dry_run else 'deleted'}.")
