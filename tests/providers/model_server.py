@@ -92,7 +92,15 @@ class ModelServer:
     ) -> bool:
         _head(writer, 200, "text/event-stream")
         parts = wire.parts_of(scenario, request.body)
-        events = flavour.events(request.body.get("model", "?"), parts, scenario)
+        model = request.body.get("model", "?")
+        events = flavour.events(model, parts, scenario)
+        if scenario == "shell" and (command := wire.command_of(request.body)) is not None:
+            results = flavour.tool_results(request.body)
+            events = (
+                flavour.events(model, ["it said: ", *results], scenario)
+                if results
+                else flavour.calls_shell(model, command, request.body)
+            )
         for position, event in enumerate(events):
             if position == 4 and scenario == "stall":
                 await writer.drain()

@@ -205,3 +205,15 @@ def _mcp_config(folder: Path) -> Path:
     }
     config.write_text(json.dumps({"mcpServers": {"postroom": server}}))
     return config
+
+
+async def test_an_agent_that_may_only_read_has_no_tool_that_changes_anything(
+    claude: Claude, office: Office
+) -> None:
+    """Whatever the person's own settings of the program allow."""
+    await tell(claude, office.request(permissions=Permissions.READ))
+    arguments = office.calls("claude")[0]["argv"]
+    at = arguments.index("--disallowedTools")
+    assert {"Bash", "Edit", "Write"} <= set(arguments[at + 1 : at + 5])
+    await tell(claude, office.request(permissions=Permissions.WORKSPACE))
+    assert "--disallowedTools" not in office.calls("claude")[1]["argv"]

@@ -14,6 +14,7 @@ from postroom.providers import (
     Permissions,
     Progress,
     SessionTotal,
+    ToolDenied,
     ToolUse,
     Usage,
 )
@@ -197,3 +198,8 @@ def _profile(office: Office) -> dict[str, dict[str, dict[str, object]]]:
 def _profile_mode(office: Office) -> int:
     """As the fake saw it."""
     return stat.S_IMODE(int((office.state / "profile.mode").read_text()))
+
+
+async def test_a_command_that_fails_without_barriers_was_not_denied(codex: Codex, office: Office) -> None:
+    told = await tell(codex, office.request(fake="denied", permissions=Permissions.FULL))
+    assert told.of(ToolDenied) == []

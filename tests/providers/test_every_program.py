@@ -18,6 +18,7 @@ from postroom.providers import (
     Provider,
     SessionStarted,
     TextChunk,
+    ToolDenied,
     ToolUse,
     TurnLimits,
 )
@@ -130,6 +131,16 @@ async def test_a_program_sees_its_own_key_and_no_other_secret(program: str, offi
 async def test_a_program_runs_in_the_workspace(provider: Provider, program: str, office: Office) -> None:
     await tell(provider, office.request())
     assert office.calls(program)[0]["cwd"] == str(office.workspace)
+
+
+async def test_what_was_denied_is_told(provider: Provider, office: Office) -> None:
+    """Each program says it in its own way; one that is not allowed a tool at all finds it missing."""
+    fake = "unavailable" if isinstance(provider, OpenCode) else "denied"
+    told = await tell(provider, office.request(fake=fake))
+    [denied] = told.of(ToolDenied)
+    assert denied.name in ("Bash", "shell", "bash")
+    assert ("http://127.0.0.1:9/" in denied.summary) == isinstance(provider, Claude)
+    assert told.answer == "final text", "the turn goes on"
 
 
 @pytest.mark.parametrize("permissions", list(Permissions))

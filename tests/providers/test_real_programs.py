@@ -15,7 +15,15 @@ from typing import Any
 
 import pytest
 
-from postroom.providers import Cause, ErrorKind, Provider, TurnLimits, TurnRequest
+from postroom.providers import (
+    Cause,
+    ErrorKind,
+    Permissions,
+    Provider,
+    ToolDenied,
+    TurnLimits,
+    TurnRequest,
+)
 from postroom.providers.claude import Claude
 from postroom.providers.codex import Codex, CodexServer
 from postroom.providers.opencode import OpenCode
@@ -147,3 +155,25 @@ async def test_a_server_that_never_answers_meets_the_idle_limit(connect: Connect
     told = await tell(connect("silent"), ask(limits=TurnLimits(wall_clock=60, idle=4, term=1)))
     assert told.failed.kind is ErrorKind.TIMED_OUT
     assert time.monotonic() - started < 20
+
+
+WRITE = "USE-TOOL:echo hi > made.txt"
+
+
+@pytest.mark.parametrize("permissions", list(Permissions))
+async def test_permissions_are_what_the_program_keeps_to(
+    connect: Connect, ask: Ask, program: str, permissions: Permissions
+) -> None:
+    request = ask(f"please {WRITE}", permissions=permissions)
+    told = await tell(connect("shell"), request)
+    assert told.answer.startswith("it said: ")
+    wrote = (request.workspace / "made.txt").exists()
+    # OpenCode has no shell that is kept to its folder, so only FULL has one.
+    assert wrote == (
+        permissions is Permissions.FULL or (permissions is Permissions.WORKSPACE and program != "opencode")
+    )
+
+
+async def test_what_a_program_was_not_allowed_is_told(connect: Connect, ask: Ask) -> None:
+    told = await tell(connect("shell"), ask("please USE-TOOL:touch /etc/made.txt"))
+    assert [denied.name for denied in told.of(ToolDenied)] != []

@@ -38,7 +38,7 @@ from postroom.office.tasks import Board
 from postroom.office.turns.outcomes import Rules
 from postroom.office.turns.prompts import brief
 from postroom.office.turns.replies import ReplyRules
-from postroom.providers.protocol import TurnLimits
+from postroom.providers.protocol import Permissions, TurnLimits
 from postroom.providers.registry import Choice, Registry
 from postroom.settings.model import Settings
 from postroom.settings.paths import home_folder
@@ -283,6 +283,7 @@ def _worker(
             *(Choice(fallback.provider, fallback.model) for fallback in own.fallbacks),
         ),
         system_prompt=lambda: brief(settings, agent, home).text,
+        permissions=Permissions(settings.permissions_of(agent)),
         limits=TurnLimits(
             wall_clock=own.turn_timeout_s or guards.turn_timeout_s,
             idle=guards.idle_timeout_s,

@@ -36,6 +36,8 @@ OWN_VARIABLES = (
     "CLAUDE_CODE_OAUTH_TOKEN",
     "CLAUDE_CONFIG_DIR",
 )
+# Whatever the person's own settings of the program allow, nothing is written or run with READ.
+CHANGING_TOOLS = ("Bash", "Edit", "NotebookEdit", "Write")
 # Few retries inside the program: a hiccup must not cost a long turn, but waiting is the queue's business.
 QUIET = {
     "CLAUDE_CODE_MAX_RETRIES": "3",
@@ -121,6 +123,8 @@ def _arguments(request: TurnRequest, folder: Path) -> list[str]:
     else:
         mode = "acceptEdits" if request.permissions is Permissions.WORKSPACE else "default"
         arguments += ["--permission-mode", mode]
+    if request.permissions is Permissions.READ:
+        arguments += ["--disallowedTools", *CHANGING_TOOLS]
     if request.mcp_config is not None:
         tools = [f"mcp__{name}" for name in read_servers(request.mcp_config)]
         arguments += ["--mcp-config", str(request.mcp_config), "--strict-mcp-config"]

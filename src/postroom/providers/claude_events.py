@@ -14,6 +14,7 @@ from postroom.providers.protocol import (
     Finished,
     Progress,
     TextChunk,
+    ToolDenied,
     ToolUse,
     TurnEvent,
     TurnRequest,
@@ -142,6 +143,9 @@ class ClaudeReader(EventReader):
 
     def _result(self, event: dict[str, Any]) -> Iterator[TurnEvent]:
         yield from filter(_counts_something, self._usage(event))
+        for denied in _dicts(event.get("permission_denials")):
+            name = str(denied.get("tool_name") or "tool")
+            yield ToolDenied(name=name, summary=summary_of(denied.get("tool_input")))
         subtype = str(event.get("subtype") or "")
         if event.get("is_error") or subtype.startswith("error"):
             self.verdict = self._failed_result(event, subtype)

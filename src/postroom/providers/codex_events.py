@@ -1,5 +1,6 @@
 """The events of `codex exec --json`."""
 
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -16,9 +17,11 @@ from postroom.providers.protocol import (
     ErrorKind,
     Failed,
     Finished,
+    Permissions,
     Progress,
     SessionTotal,
     TextChunk,
+    ToolDenied,
     ToolUse,
     TurnEvent,
     TurnRequest,
@@ -28,6 +31,8 @@ from postroom.providers.protocol import (
 
 RECONNECTING = "Reconnecting..."
 NO_NETWORK = "waiting for network"
+# It says nothing of what its sandbox forbids: the command fails, with the words of the system.
+FORBIDDEN = re.compile(r"read-only file system|operation not permitted|permission denied", re.I)
 
 
 class Totals:
@@ -116,11 +121,15 @@ class CodexReader(EventReader):
                 yield Progress(kind="warning", text=summary_of(item.get("message")))
             case "command_execution":
                 yield self._tool("shell", item, done, summary_of(item.get("command")))
+                if done and self._is_denied(item):
+                    yield ToolDenied(name="shell", summary=summary_of(item.get("command")))
             case "file_change":
                 changes = item.get("changes")
                 changes = changes if isinstance(changes, list) else []
                 paths = [str(change.get("path")) for change in changes if isinstance(change, dict)]
                 yield self._tool("file_change", item, done, summary_of(", ".join(paths)))
+                if done and item.get("status") == "declined":
+                    yield ToolDenied(name="file_change", summary=summary_of(", ".join(paths)))
             case "mcp_tool_call":
                 name = f"mcp__{item.get('server')}__{item.get('tool')}"
                 yield self._tool(name, item, done, summary_of(item.get("arguments")))
@@ -128,8 +137,14 @@ class CodexReader(EventReader):
                 yield self._tool("web_search", item, done, summary_of(item.get("query")))
 
     def _tool(self, name: str, item: dict[str, Any], done: bool, summary: str) -> ToolUse:
-        state = "started" if not done else "failed" if item.get("status") == "failed" else "finished"
+        failed = item.get("status") in ("failed", "declined")
+        state = "started" if not done else "failed" if failed else "finished"
         return ToolUse(name=name, state=state, call_id=str(item.get("id") or ""), summary=summary)
+
+    def _is_denied(self, item: dict[str, Any]) -> bool:
+        if self.request.permissions is Permissions.FULL or item.get("status") != "failed":
+            return item.get("status") == "declined"
+        return bool(FORBIDDEN.search(str(item.get("aggregated_output") or "")))
 
     def _trouble(self, message: str) -> Iterator[TurnEvent]:
         """A top-level error is not the verdict: either it is about a retry, or `turn.failed` follows."""

@@ -14,6 +14,7 @@ from postroom.providers.protocol import (
     Failed,
     Finished,
     TextChunk,
+    ToolDenied,
     ToolUse,
     TurnEvent,
     TurnRequest,
@@ -22,6 +23,8 @@ from postroom.providers.protocol import (
 )
 from postroom.providers.reset_times import from_headers
 
+INVALID = "invalid"
+UNAVAILABLE = "unavailable tool"
 _ENDS = ("stop", "length", "content-filter")
 
 
@@ -51,7 +54,7 @@ class OpenCodeReader(EventReader):
                 self._part += 1
                 yield TextChunk(text=self._last_text, part=self._part)
             case "tool_use":
-                yield self._tool(part)
+                yield from self._tool(part)
             case "step_finish":
                 yield from self._usage(part)
                 self._finish(str(part.get("reason") or ""))
@@ -74,19 +77,25 @@ class OpenCodeReader(EventReader):
             answer = "\n\n".join(self._step) if self._step else self._last_text
             self.verdict = Finished(text=answer, stop_reason="" if reason == "stop" else reason)
 
-    def _tool(self, part: dict[str, Any]) -> ToolUse:
+    def _tool(self, part: dict[str, Any]) -> Iterator[TurnEvent]:
         state = part.get("state")
         state = state if isinstance(state, dict) else {}
+        name, given = str(part.get("tool") or "tool"), state.get("input")
         broken = state.get("status") == "error"
         error = str(state.get("error") or "")
-        if broken and "permission" in error.lower():
-            self._rejected = f"{part.get('tool')}: {error}"
-        return ToolUse(
-            name=str(part.get("tool") or "tool"),
+        summary = summary_of(state.get("title") or given)
+        yield ToolUse(
+            name=name,
             state="failed" if broken else "finished",
             call_id=str(part.get("callID") or ""),
-            summary=summary_of(state.get("title") or state.get("input")),
+            summary=summary,
         )
+        if broken and "permission" in error.lower():
+            self._rejected = f"{name}: {error}"
+            yield ToolDenied(name=name, summary=summary_of(given))
+        elif name == INVALID and isinstance(given, dict) and UNAVAILABLE in str(given.get("error")):
+            # A tool that is denied altogether is not offered to the model, which may ask for it all the same.
+            yield ToolDenied(name=str(given.get("tool") or "tool"))
 
     def _usage(self, part: dict[str, Any]) -> Iterator[TurnEvent]:
         tokens = part.get("tokens")

@@ -127,6 +127,13 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=
     summary: str = ""
 
 
+class ToolDenied(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="denied"):
+    """What the agent wanted to do and was not allowed to, as far as its program says so."""
+
+    name: str
+    summary: str = ""
+
+
 class Progress(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="progress"):
     kind: Literal["status", "retry", "thinking", "warning", "fallback", "leftovers"]
     text: str
@@ -171,7 +178,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="
 
 
 Verdict = Finished | Failed
-TurnEvent = SessionStarted | TextChunk | ToolUse | Progress | Usage | Finished | Failed
+TurnEvent = SessionStarted | TextChunk | ToolUse | ToolDenied | Progress | Usage | Finished | Failed
 TurnStream = AsyncGenerator[TurnEvent, None]
 
 

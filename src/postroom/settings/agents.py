@@ -9,6 +9,7 @@ from postroom.settings.part import SettingsPart, SharedPart
 from postroom.settings.secrets import Secret
 
 SessionScope = Literal["agent", "sender", "thread"]
+PermissionLevel = Literal["read", "workspace", "full"]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 # Above a billion it is a slip, and accounts count in millionths.
@@ -59,6 +60,7 @@ class AgentSettings(SharedPart):
     budget: AgentBudget = AgentBudget()
     session: SessionScope | None = Field(default=None, description="Instead of sessions.scope")
     turn_timeout_s: Positive | None = Field(default=None, description="Instead of guards.turn_timeout_s")
+    permissions: PermissionLevel | None = Field(default=None, description="Instead of security.permissions")
 
 
 class TeamSettings(SharedPart):

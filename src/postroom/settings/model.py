@@ -11,6 +11,7 @@ from postroom.settings.agents import (
     Agents,
     AgentSettings,
     CustomProviderSettings,
+    PermissionLevel,
     SessionScope,
     Teams,
 )
@@ -32,6 +33,7 @@ from postroom.settings.sections import (
     ReplySettings,
     RetentionSettings,
     ScheduleSettings,
+    SecuritySettings,
     SessionSettings,
     StoreSettings,
     WebhookSettings,
@@ -102,6 +104,7 @@ class Settings(SharedPart):
     replies: ReplySettings = ReplySettings()
     budgets: BudgetSettings = BudgetSettings()
     guards: GuardSettings = GuardSettings()
+    security: SecuritySettings = SecuritySettings()
     limits: LimitSettings = LimitSettings()
     api: ApiSettings = ApiSettings()
     schedules: ScheduleSettings = ScheduleSettings()
@@ -139,6 +142,10 @@ class Settings(SharedPart):
     def session_scope(self, agent: str) -> SessionScope:
         own = self.agents.get(agent)
         return (own.session if own else None) or self.sessions.scope
+
+    def permissions_of(self, agent: str) -> PermissionLevel:
+        own = self.agents.get(agent)
+        return (own.permissions if own else None) or self.security.permissions
 
     def workspace_path(self, home: Path | None = None) -> Path:
         path = expanded(self.workspace.path or DEFAULT_WORKSPACE, home)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, Field
 
-from postroom.settings.agents import Dollars, NotNegative, Positive, SessionScope
+from postroom.settings.agents import Dollars, NotNegative, PermissionLevel, Positive, SessionScope
 from postroom.settings.names import ID, not_an_id
 from postroom.settings.part import SettingsPart, SharedPart
 from postroom.settings.secrets import Secret
@@ -52,6 +52,15 @@ class GuardSettings(SettingsPart):
     grace_s: NotNegative = 30
     output_bytes: Count = Field(
         default=64 * 1024 * 1024, description="All that a program writes in one turn, not its answer alone"
+    )
+
+
+class SecuritySettings(SettingsPart):
+    """What agents' programs may do. An agent may have its own."""
+
+    permissions: PermissionLevel = Field(
+        default="workspace",
+        description="`read`: change nothing; `workspace`: change files of its folder; `full`: all it can",
     )
 
 

@@ -46,7 +46,7 @@ RETRIED = ("e401", "e429", "e500", "e529", "refused-connection")
 
 class FakeClaude(Stage):
     def main(self) -> None:
-        options = Options(FLAGS, VALUED, {"--mcp-config", "--allowedTools"})
+        options = Options(FLAGS, VALUED, {"--mcp-config", "--allowedTools", "--disallowedTools"})
         if unknown := options.parse(self.arguments):
             self.complain(f"error: unknown option '{unknown}'", 1)
         if options.get("--output-format") == "stream-json" and not options.has("--verbose"):
@@ -123,7 +123,11 @@ class FakeClaude(Stage):
         if text and not self.does("only-result"):
             self.stream(text)
             self.say(self.assistant([{"type": "text", "text": text}]))
-        self.say(self.result("success", False, result=text))
+        denials = []
+        if self.does("denied"):
+            given = {"command": "curl http://127.0.0.1:9/", "description": "as asked"}
+            denials = [{"tool_name": "Bash", "tool_use_id": "toolu_1", "tool_input": given}]
+        self.say(self.result("success", False, result=text, permission_denials=denials))
 
     def use_tool(self) -> None:
         self.stream("I will run a command.")

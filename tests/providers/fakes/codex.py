@@ -102,6 +102,10 @@ class FakeCodex(Stage):
             self.leave(1)
         if self.does("retry"):
             self.say({"type": "error", "message": "Reconnecting... 1/5 (stream disconnected)"})
+        if self.does("denied"):
+            shell = {"command": "/bin/bash -lc 'echo hi > /etc/made.txt'", "exit_code": 1, "status": "failed"}
+            shell["aggregated_output"] = "/bin/bash: line 1: /etc/made.txt: Read-only file system\n"
+            self.say(self.item("command_execution", "item_3", **shell))
         if self.does("tool"):
             self.use_tools()
         text = self.answer()

@@ -80,6 +80,14 @@ class FakeOpenCode(Stage):
             self.say(self.finish("tool-calls"))
             sys.stderr.write("permission requested: bash (rm); auto-rejecting\n")
             self.leave(0)
+        if self.does("unavailable"):
+            asked = {
+                "tool": "bash",
+                "error": "Model tried to call unavailable tool 'bash'. Available tools: edit.",
+            }
+            state = {"status": "completed", "input": asked, "output": "invalid", "title": "Invalid Tool"}
+            self.say(self.part("tool_use", "tool", tool="invalid", callID="call_1", state=state))
+            self.say(self.finish("tool-calls"), self.part("step_start", "step-start"))
         if self.does("tool"):
             self.say(self.part("text", "text", text="I will run a command."))
             state = {

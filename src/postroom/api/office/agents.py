@@ -1,7 +1,7 @@
 """Agents: who works here, what each is told, remembers and can do."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -30,6 +30,9 @@ class AgentFields(ObjectBody):
     budget: dict[str, Any] | None = None
     session: str | None = None
     turn_timeout_s: float | None = None
+    permissions: Literal["read", "workspace", "full"] | None = Field(
+        default=None, description="What its tools may do; otherwise security.permissions"
+    )
 
 
 class FileContentBody(ObjectBody):

@@ -30,6 +30,7 @@ class AgentView(msgspec.Struct, frozen=True, kw_only=True):
     leads: tuple[str, ...]
     session: str
     turn_timeout_s: float
+    permissions: str
     heartbeat_s: float
     budget: dict[str, float | None]
     has_system_prompt: bool
@@ -69,6 +70,7 @@ def agent_view(
         leads=tuple(team for team in teams if directory.leader_of(team) == agent),
         session=settings.session_scope(agent),
         turn_timeout_s=own.turn_timeout_s or settings.guards.turn_timeout_s,
+        permissions=settings.permissions_of(agent),
         heartbeat_s=settings.heartbeat_s(agent),
         budget={
             "turn_usd": _first(own.budget.turn_usd, budgets.turn_usd),

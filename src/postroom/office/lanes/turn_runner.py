@@ -36,6 +36,7 @@ from postroom.providers.protocol import (
     ErrorKind,
     Failed,
     Finished,
+    Permissions,
     Provider,
     TurnLimits,
     TurnRequest,
@@ -59,6 +60,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[Choice, ...]
     system_prompt: Callable[[], str] = str
     limits: TurnLimits = TurnLimits()
+    permissions: Permissions = Permissions.WORKSPACE
     folders: Folders | None = None
     tools: Callable[[str, str], Path | None] | None = None
     """Where the agent's program finds its tools; asked anew for each turn, with the message it is about."""
@@ -123,6 +125,7 @@ class TurnRunner:
             answer = turn.verdict.text
             notes = [] if session.carried is None else [LOST if session.lost else OUTGROWN]
             notes += [CUT] if turn.verdict.stop_reason else []
+            notes += outcomes.told_of_denials(agent, turn.denied, self._worker.permissions)
             notes += outcomes.too_many(batch.primary, agent, answer, deps.directory, deps.rules)
             reply = await self._reply(batch.primary, answer, turn, notes)
         remembered = deps.sessions.after(session, turn, _prompt(batch, session))
@@ -264,6 +267,7 @@ class TurnRunner:
             system_prompt=system_prompt,
             session_id=session.ids.get(self._first),
             limits=limits,
+            permissions=worker.permissions,
             mcp_config=worker.tools(worker.agent, batch.primary.id) if worker.tools is not None else None,
         )
 

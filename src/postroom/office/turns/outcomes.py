@@ -3,7 +3,7 @@
 The reply is written only with the completion, so a retry never repeats what was already sent.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Any
 
 import msgspec
@@ -14,10 +14,10 @@ from postroom.kernel.model import Message, NewMessage
 from postroom.office import queues
 from postroom.office.intake.routing import OfficeDirectory, Passed, pass_on
 from postroom.office.lanes.batches import Batch, is_combined, team_of, text_of
-from postroom.office.texts import fitted
+from postroom.office.texts import clean, excerpt, fitted
 from postroom.office.turns.replies import Reply
 from postroom.office.turns.turn import TurnResult
-from postroom.providers.protocol import ErrorKind, Failed
+from postroom.providers.protocol import ErrorKind, Failed, Permissions, ToolDenied
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +70,21 @@ def too_many(
         return ()
     what = "1 more message to teammates was" if left == 1 else f"{left} more messages to teammates were"
     return (f"_({what} not sent: {rules.mentions} of a kind go with one answer.)_",)
+
+
+def told_of_denials(agent: str, denied: Sequence[ToolDenied], permissions: Permissions) -> tuple[str, ...]:
+    """A line about what the agent wanted and may not do, and how to let it."""
+    if not denied:
+        return ()
+    shown = [f"{tool.name} ({excerpt(tool.summary, 80)})" if tool.summary else tool.name for tool in denied]
+    what = ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
+    wider = "full" if permissions is not Permissions.READ else "workspace"
+    how = (
+        f" To let it: postroom agent set {agent} --permissions {wider}"
+        if permissions is not Permissions.FULL
+        else ""
+    )
+    return (clean(f"_(Not allowed with the permissions `{permissions}`: {what}.{how})_"),)
 
 
 def unreached(reply: Reply, agent: str, queue: str, error: PostroomError) -> Reply:

@@ -16,14 +16,16 @@ from postroom.providers.protocol import (
     Finished,
     SessionStarted,
     SessionTotal,
+    ToolDenied,
     TurnEvent,
     TurnStream,
     Usage,
     Verdict,
 )
 
-# So many steps of a turn are kept one by one.
+# So many steps of a turn are kept one by one, and so many tools that were denied.
 USAGES_APART = 50
+DENIALS_KEPT = 20
 
 
 class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +38,7 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     totals: dict[str, SessionTotal] = {}
     provider: str = ""
     usages: tuple[Usage, ...] = ()
+    denied: tuple[ToolDenied, ...] = ()
     cost_usd: Decimal | None = None
     price_source: str | None = None
     started_at: int
@@ -49,6 +52,7 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
             "outcome": failed.kind.value if failed else "finished",
             "cause": failed.cause.value if failed else "",
             "cut": isinstance(self.verdict, Finished) and bool(self.verdict.stop_reason),
+            "denied": sorted({tool.name for tool in self.denied}),
             "provider": self.provider,
             "started_at": self.started_at,
             "ended_at": self.ended_at,
@@ -93,6 +97,7 @@ async def take_turn(
     sessions: dict[str, str] = {}
     totals: dict[str, SessionTotal] = {}
     usages: list[Usage] = []
+    denied: dict[ToolDenied, None] = {}
     provider = ""
     verdict: Verdict | None = None
     async with aclosing(stream) as events:
@@ -104,6 +109,8 @@ async def take_turn(
                 usages.append(event)
                 if event.session_total is not None:
                     totals[event.provider] = event.session_total
+            elif isinstance(event, ToolDenied) and len(denied) < DENIALS_KEPT:
+                denied[event] = None
             elif isinstance(event, Finished | Failed):
                 verdict = event
                 if isinstance(event, Failed) and event.provider:
@@ -119,6 +126,7 @@ async def take_turn(
         totals=totals,
         provider=provider,
         usages=tuple(usages),
+        denied=tuple(denied),
         cost_usd=cost.usd if cost else None,
         price_source=cost.source if cost else None,
         started_at=started_at,

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any
 
+from postroom.errors import InvalidField
 from postroom.settings.names import check_id
 from postroom.terminal.cli import prompts
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.connection import OfficeClient
-from postroom.terminal.cli.errors import FileTakenByOther
+from postroom.terminal.cli.errors import FileTakenByOther, Unclear
 from postroom.terminal.cli.office import ask, part
 from postroom.terminal.cli.office_settings import check_provider
 from postroom.terminal.cli.options import argument, option
@@ -21,6 +22,11 @@ PROVIDERS = ("anthropic", "openai", "opencode", "anthropic_api", "openai_api", "
 Provider = Annotated[
     str | None, option("NAME", "anthropic, openai, opencode, custom:…, script.", "--provider")
 ]
+PermissionsOption = Annotated[
+    str | None,
+    option("LEVEL", "read (change nothing), workspace (its folder) or full (all it can).", "--permissions"),
+]
+LEVELS = ("read", "workspace", "full")
 Model = Annotated[str | None, option("NAME", "The model; short names are known.", "--model")]
 
 
@@ -73,6 +79,7 @@ def add(
         str | None, option("TEXT", "What it is told; goes into its AGENTS.md.", "--prompt")
     ] = None,
     folder: Annotated[str | None, option("PATH", "Where it works.", "--folder")] = None,
+    permissions: PermissionsOption = None,
 ) -> None:
     """Add an agent, with a folder of its own."""
     known = ask(lambda office: office.get("/api/agents"))
@@ -86,8 +93,9 @@ def add(
     check_id("id", agent.lower())
     if provider:
         check_provider(provider)
+    check_permissions(permissions)
     if agent.lower() in known:
-        fix = f"postroom agent provider {agent}, or postroom settings set agents.{agent.lower()}.NAME VALUE"
+        fix = f"postroom agent set {agent}, or postroom settings set agents.{agent.lower()}.NAME VALUE"
         raise FileTakenByOther(what="an agent", name=agent, fix=fix)
     body: dict[str, Any] = {
         "name": name or agent,
@@ -98,8 +106,52 @@ def add(
         body["system_prompt"] = prompt
     if folder is not None:
         body["working_directory"] = folder
+    if permissions is not None:
+        body["permissions"] = permissions
     made = ask(lambda office: office.put(f"/api/agents/{part(agent)}", body))["agent"]
     at.out.show(made, f"@{agent} works in {made['working_directory']}.")
+
+
+def check_permissions(level: str | None) -> None:
+    if level is not None and level not in LEVELS:
+        raise InvalidField("permissions", f'"{level}" is not known; there are {", ".join(LEVELS)}')
+
+
+@command(
+    app,
+    "set",
+    store=False,
+    examples=["postroom agent set coder --permissions full", "postroom agent set coder --model opus"],
+)
+def change(
+    at: CommandContext,
+    agent: AgentId,
+    name: Annotated[str | None, option("TEXT", "As people call it.", "--name")] = None,
+    provider: Provider = None,
+    model: Model = None,
+    folder: Annotated[str | None, option("PATH", "Where it works; nothing is moved.", "--folder")] = None,
+    permissions: PermissionsOption = None,
+) -> None:
+    """Change an agent. What is not named stays."""
+    if provider:
+        check_provider(provider)
+    check_permissions(permissions)
+    given = {"name": name, "provider": provider, "model": model, "permissions": permissions}
+    changes = {field: value for field, value in given.items() if value is not None}
+    if folder is not None:
+        changes["working_directory"] = folder
+    if not changes:
+        raise Unclear("nothing to change is named; see postroom agent set --help")
+
+    async def question(office: OfficeClient) -> dict[str, Any]:
+        found = await _one(office, agent)
+        kept = {"name": found["name"], "provider": found["provider"], "model": found["model"] or "default"}
+        if provider and not model:
+            kept["model"] = "default"
+        return (await office.put(f"/api/agents/{part(agent)}", {**kept, **changes}))["agent"]
+
+    changed = ask(question)
+    at.out.show(changed, facts(changed.items()))
 
 
 @command(app, "remove", store=False, aliases=["rm"], examples=["postroom agent remove coder --yes"])
