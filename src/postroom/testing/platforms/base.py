@@ -63,7 +63,11 @@ class FakePlatform(ABC):
 
     def record_failure(self, what: str) -> None:
         """Remembers what this fake cannot do, or what a client did that the platform would never allow."""
-        self.failures.append(f"fake {self.name}: {what}")
+        failure = f"fake {self.name}: {what}"
+        # Once: a client that repeats itself says nothing new.
+        if failure not in self.failures:
+            self.failures.append(failure)
+        self.transcript.note_failure(failure)
 
     async def go_away(self) -> None:
         """The platform is gone: connections break, new ones are refused. What it holds stays."""

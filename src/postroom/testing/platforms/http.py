@@ -169,6 +169,14 @@ class HttpPlatform(FakePlatform):
             return self.render_refusal(Refusal(500, f"The fake {self.name} failed: {error!r}"))
 
 
+def answer_json(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """JSON without a character set in its type: discord.py takes nothing else for JSON."""
+    body = json.dumps(data, ensure_ascii=False).encode()
+    return web.Response(
+        body=body, status=status, headers={"Content-Type": "application/json", **(headers or {})}
+    )
+
+
 def _hang_up(request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.abort()

@@ -70,6 +70,7 @@ class Transcript:
         self.deliveries: list[Delivery] = []
         self.acts: list[Act] = []
         self._changed = asyncio.Event()
+        self._failure: str | None = None
 
     def add(self, delivery: Delivery) -> Delivery:
         self.deliveries.append(delivery)
@@ -83,6 +84,11 @@ class Transcript:
     def note_change(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def note_failure(self, failure: str) -> None:
+        """Whoever waits for a message learns at once that the fake cannot do what it was asked."""
+        self._failure = failure
+        self.note_change()
 
     def find(self, chat: str, message_id: str) -> Delivery | None:
         for delivery in self.deliveries:
@@ -118,6 +124,8 @@ class Transcript:
         try:
             async with asyncio.timeout(GIVE_UP_SECONDS):
                 while not holds():
+                    if self._failure is not None:
+                        raise AssertionError(f"{self._failure}; the transcript has:\n{self}")
                     await self._changed.wait()
         except TimeoutError:
             raise AssertionError(f"waited {GIVE_UP_SECONDS} s in vain; the transcript has:\n{self}") from None

@@ -15,6 +15,7 @@ from postroom.testing.platforms.http import (
     NotImplementedByFake,
     Parameters,
     Refusal,
+    answer_json,
     read_parameters,
 )
 from postroom.testing.platforms.telegram.chats import (
@@ -166,7 +167,7 @@ class FakeTelegram(HttpPlatform):
             "description": refusal.message,
             **refusal.details,
         }
-        return web.json_response(answer, status=refusal.status)
+        return answer_json(answer, status=refusal.status)
 
     def render_rate_limit(self, fault: RateLimited) -> web.Response:
         seconds = round(fault.retry_after)
@@ -220,7 +221,7 @@ class FakeTelegram(HttpPlatform):
         if isinstance(result, Awaitable):
             result = await result
         parameters.check_read(name)
-        return web.json_response({"ok": True, "result": result})
+        return answer_json({"ok": True, "result": result})
 
     async def _download(self, request: web.Request) -> web.Response:
         stored = self._files.at(request.match_info["path"])
