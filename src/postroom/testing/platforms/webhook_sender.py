@@ -74,7 +74,7 @@ class WebhookSender:
         self._held: list[PushedEvent] | None = None
         self.url: str | None = None
         self.attempts: list[WebhookAttempt] = []
-        self._attempted = asyncio.Event()
+        self._progress = asyncio.Event()
         self.given_up: list[str] = []
 
     def push(self, event: PushedEvent) -> None:
@@ -83,7 +83,7 @@ class WebhookSender:
         elif self.url is not None:
             task = asyncio.create_task(self._deliver(event))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._end_task)
 
     def hold(self) -> None:
         """Events wait from now on, until `release`."""
@@ -98,9 +98,10 @@ class WebhookSender:
             await self._deliver(event)
 
     async def wait_for_attempts(self, count: int) -> None:
+        """Until this many attempts were made, or no event waits for another."""
         async with asyncio.timeout(GIVE_UP_SECONDS):
-            while len(self.attempts) < count:
-                await self._attempted.wait()
+            while len(self.attempts) < count and self._tasks:
+                await self._progress.wait()
 
     async def drain(self) -> None:
         """Waits until every event was accepted or given up."""
@@ -116,6 +117,14 @@ class WebhookSender:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    def _end_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._note_progress()
+
+    def _note_progress(self) -> None:
+        self._progress.set()
+        self._progress = asyncio.Event()
 
     async def _deliver(self, event: PushedEvent) -> None:
         if self._order is None:
@@ -153,8 +162,7 @@ class WebhookSender:
         attempt = WebhookAttempt(event.id, number, status, at, answer)
         self.attempts.append(attempt)
         self._inspect(attempt)
-        self._attempted.set()
-        self._attempted = asyncio.Event()
+        self._note_progress()
         return attempt
 
     async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int | None, bytes]:
