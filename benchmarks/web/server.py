@@ -18,6 +18,7 @@ from postroom.app.office_reloader import OfficeReloader
 from postroom.app.server_process import settle
 from postroom.clock import SystemClock
 from postroom.office.events import translator
+from postroom.services import Services
 from postroom.settings import SettingsFile
 
 TOKEN = "a-token-for-the-benchmark"
@@ -48,6 +49,7 @@ async def main(folder: Path) -> None:
         await staff.open()
         front = Dependencies(
             room=room,
+            services=Services(room, clock=clock),
             staff=staff,
             settings=file,
             home=folder,

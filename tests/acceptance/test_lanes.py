@@ -167,7 +167,7 @@ async def test_an_office_that_lost_its_lane_while_it_waited_serves_nothing(tmp_p
     clock = ManualClock()
     async with staffed(tmp_path, puppets={"puppet": puppet}, clock=clock, **CODER) as desk:
         [lane] = desk.office._lanes
-        other = {"name": "lane/coder", "holder": "somebody else"}
+        other: dict[str, Any] = {"name": "lane/coder", "holder": "somebody else"}
         await until(lambda: lane._leader.leads)
         clock.advance(60)
         assert await desk.room.run(c.Lead(**other, seconds=600))

@@ -18,6 +18,7 @@ from postroom.app.office_reloader import OfficeReloader
 from postroom.app.server_process import application
 from postroom.clock import Clock, SystemClock
 from postroom.office.events import translator
+from postroom.services import Services
 from postroom.settings import SettingsFile
 
 TOKEN = "a-token-for-tests-0123456789"
@@ -86,6 +87,7 @@ async def opened(
         await staff.open()
         front = Dependencies(
             room=room,
+            services=Services(room, clock=clock),
             staff=staff,
             settings=settings,
             home=home,

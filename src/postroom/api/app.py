@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from postroom import __version__, portal
-from postroom.api import commands, error_responses, examples, health, metrics
+from postroom.api import commands, error_responses, examples, health, internal, metrics
 from postroom.api.auth.auth_middleware import TOOLS, AuthMiddleware
 from postroom.api.auth.logins import Logins
 from postroom.api.auth.owner_token import OwnerToken
@@ -57,6 +57,7 @@ PARTS = (
     guards,
     conversations,
     commands,
+    internal,
     imports,
     plugins,
 )

@@ -12,6 +12,7 @@ from postroom.clock import Clock
 from postroom.office.office import Office
 from postroom.office.plugins import PluginRegistry
 from postroom.runtime import Room
+from postroom.services import Services
 from postroom.settings import Settings, SettingsFile
 
 
@@ -58,6 +59,7 @@ class NoChannels:
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
     room: Room
+    services: Services
     staff: OfficeControl
     settings: SettingsFile
     home: Path

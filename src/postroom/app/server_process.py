@@ -34,6 +34,7 @@ from postroom.clock import Clock, SystemClock
 from postroom.office.events import translator
 from postroom.office.retention import retention
 from postroom.runtime.core import SQLITE
+from postroom.services import Services
 from postroom.settings import Secret, SecretMissing, Settings, with_environment
 from postroom.settings.part import SettingsPart
 from postroom.webhooks.addresses import networks
@@ -210,6 +211,7 @@ def _front(
 ) -> Dependencies:
     return Dependencies(
         room=room,
+        services=Services(room, clock=clock, lake=StoreLake(plan.home.path / LAKE, clock)),
         staff=staff,
         settings=plan.home.settings,
         home=plan.home.path,
@@ -241,6 +243,7 @@ def application(
         return create_app(front, more=[past], tools=False)
     service = queue.QueueService(
         front.room,
+        services=front.services,
         clock=front.clock,
         lake=lake,
         inside=lambda: networks(front.staff.settings.webhooks.networks),

@@ -6,13 +6,18 @@ import msgspec
 
 from postroom.kernel.budgets.model import Charge
 from postroom.kernel.model import LifecycleState, NewMessage
+from postroom.kernel.service_ports import AuditEntry
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """What every command says: who asks, and for which tenant."""
+    """What every command says: who asks, and for which tenant.
+
+    `audit` is kept in the same transaction when the command is carried out; not when it is refused.
+    """
 
     actor: str = "local"
     tenant: str = "default"
+    audit: AuditEntry | None = None
 
 
 class CreateScope(Command, frozen=True):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from postroom.errors import InvalidField, PostroomError
+from postroom.kernel import audit
 from postroom.kernel import commands as c
 from postroom.kernel.budgets import holds, reservations
 from postroom.kernel.housekeeping import steps
@@ -158,7 +159,19 @@ class Engine:
             _meet_rules(ctx)
         if claiming:
             self._claim(ctx, claiming)
+        self._keep_audit(tx, commands, outcomes)
         return outcomes, ctx.woken
+
+    def _keep_audit(
+        self, tx: Transaction, commands: Sequence[c.Command], outcomes: list[CommandOutcome]
+    ) -> None:
+        applied = [
+            (command, outcome.value)
+            for command, outcome in zip(commands, outcomes, strict=True)
+            if outcome.error is None and (command.audit is not None or type(command) is c.Unit)
+        ]
+        if applied and (entries := list(audit.complete_entries(applied))):
+            tx.add_audit(entries)
 
     def _claim(self, ctx: TransitionContext, claiming: list[tuple[CommandOutcome, c.Claim]]) -> None:
         ctx.actor = "system"

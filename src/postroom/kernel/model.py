@@ -43,7 +43,9 @@ class Tier(StrEnum):
 
 
 DEAD_LETTER = "_dead_letter"
-SYSTEM_QUEUES = (DEAD_LETTER, "_events", "_audit", "_integrity", "_corrections")
+EVENTS_QUEUE = "_events"
+INTEGRITY = "_integrity"
+SYSTEM_QUEUES = (DEAD_LETTER, EVENTS_QUEUE, "_audit", INTEGRITY, "_corrections")
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):

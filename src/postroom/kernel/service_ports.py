@@ -11,8 +11,9 @@ import msgspec
 from postroom.kernel.model import Document
 from postroom.kernel.rows import Content, Row, Stored
 
-# The most rules of one scope.
+# The most rules of one scope. A scope that has more from before is not cut: all of them are tried.
 MOST_RULES = 200
+ALL_DOCUMENTS = 2**31 - 1
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +85,7 @@ class ServiceWrites(ServiceLookups, Protocol):
         """A rule has changed."""
         ...
 
-    def add_audit(self, entry: AuditEntry) -> None: ...
+    def add_audit(self, entries: Sequence[AuditEntry]) -> None: ...
     def add_chunk(self, stream_id: str, chunk: Chunk) -> bool:
         """False when there is a part with this number already."""
         ...

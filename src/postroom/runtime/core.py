@@ -62,6 +62,7 @@ def open_store(url: str, options: RoomOptions) -> Store:
 class RoomCore:
     def __init__(self, store: Store, options: RoomOptions) -> None:
         self.store = store
+        self.reads_inline: bool = getattr(store, "reads_inline", False)
         self.options = options
         self.clock = options.clock or SystemClock()
         self.actor = options.actor or f"{socket.gethostname()}:{uuid.uuid4().hex[:8]}"

@@ -6,11 +6,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, Unpack
 
+from postroom.clock import Clock
 from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.budgets.model import Budget
 from postroom.kernel.engine import CommandOutcome
 from postroom.kernel.ledger import Event, Head
+from postroom.kernel.limits import Limits
 from postroom.kernel.model import (
     Counts,
     Document,
@@ -60,6 +62,23 @@ class Room:
     @property
     def actor(self) -> str:
         return self._builder.actor
+
+    @property
+    def tenant(self) -> str:
+        """Whose room it is when nobody says otherwise."""
+        return self._builder.tenant
+
+    @property
+    def clock(self) -> Clock:
+        return self._core.clock
+
+    @property
+    def limits(self) -> Limits:
+        return self._core.options.limits
+
+    def to_message(self, stored: Stored, *, with_token: bool = False) -> Message:
+        """A row as users see it."""
+        return self._core.directory.message(stored, with_token=with_token)
 
     # how a command is carried out
 
@@ -131,9 +150,29 @@ class Room:
             )
             self.run(release).add_done_callback(lambda future: future.exception())
 
-    async def look(self, question: Callable[[Reader], T]) -> T:
-        """Ask the store anything; all of one question is answered from one snapshot."""
+    async def look(self, question: Callable[[Reader], T], *, quick: bool = False) -> T:
+        """Ask the store anything; all of one question is answered from one snapshot.
+
+        `quick` is for a few rows found by an index: where the store allows it, no thread is woken for them.
+        """
+        if quick and self._core.reads_inline and not self._closed:
+            return self._core.read(question)
         return await self._ask(lambda: self._core.read(question))
+
+    @contextlib.asynccontextmanager
+    async def woken(self, *, commits: bool = False) -> AsyncIterator[asyncio.Event]:
+        """An event that is set when the ledger has something new; with `commits`, after every commit."""
+        loop, rung = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(rung.set)
+
+        self._core.wakeups.follow(wake, commits=commits)
+        try:
+            yield rung
+        finally:
+            self._core.wakeups.unfollow(wake)
 
     async def _ask(self, question: Callable[..., T], *args: Any) -> T:
         if self._closed:

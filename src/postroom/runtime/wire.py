@@ -1,6 +1,7 @@
-"""The kernel's commands and answers as bytes, for a process that asks the one that owns the store.
+"""Requests and answers as bytes, for a process that asks the one that owns the store.
 
-Only structs and enums of the kernel, and our own errors, can be named; nothing else is ever made from bytes.
+Only structs and enums of the kernel and the services, and our own errors, can be named; nothing else is ever
+made from bytes.
 """
 
 import importlib
@@ -11,8 +12,8 @@ import msgspec
 
 from postroom.errors import Invalid, PostroomError
 
-KERNEL = "postroom.kernel."
-OURS = "postroom."
+VALUES = ("postroom.kernel.", "postroom.runtime.queries", "postroom.services.")
+ERRORS = ("postroom.",)
 _KIND, _VALUE = "$", "v"
 
 
@@ -41,7 +42,7 @@ def encode_error(error: PostroomError) -> bytes:
 
 def decode_error(data: bytes) -> PostroomError:
     found = msgspec.msgpack.decode(data)
-    kind = _class(found["error"], OURS)
+    kind = _class(found["error"], ERRORS)
     if not issubclass(kind, PostroomError):
         raise WireNotAllowed(name=found["error"])
     error = kind(**found["data"])
@@ -71,6 +72,8 @@ def _plain(value: Any) -> Any:
         return {_KIND: "", _VALUE: [[_plain(key), _plain(below)] for key, below in value.items()]}
     if isinstance(value, tuple):
         return {_KIND: "tuple", _VALUE: [_plain(below) for below in value]}
+    if isinstance(value, frozenset):
+        return {_KIND: "frozenset", _VALUE: [_plain(below) for below in value]}
     if isinstance(value, list):
         return [_plain(below) for below in value]
     return value
@@ -86,7 +89,9 @@ def _made(value: Any) -> Any:
         return {_made(key): _made(below) for key, below in content}
     if name == "tuple":
         return tuple(_made(below) for below in content)
-    kind = _class(name, KERNEL)
+    if name == "frozenset":
+        return frozenset(_made(below) for below in content)
+    kind = _class(name, VALUES)
     if issubclass(kind, Enum):
         return kind(content)
     if not issubclass(kind, msgspec.Struct):
@@ -94,7 +99,7 @@ def _made(value: Any) -> Any:
     return kind(**{field: _made(below) for field, below in content.items()})
 
 
-def _class(name: str, within: str) -> type:
+def _class(name: str, within: tuple[str, ...]) -> type:
     module, colon, path = name.partition(":")
     if not colon or not module.startswith(within) or not path.isidentifier():
         raise WireNotAllowed(name=name)

@@ -1,1 +1,9 @@
-"""The use cases: one function for each thing a person or program can ask for. Every entrance calls these."""
+"""The use cases: one method for each thing a person or program can ask for. Every entrance calls these.
+
+Permission, validation, limits and the audit are here and nowhere else; entrances translate.
+"""
+
+from postroom.services.callers import Caller, CallerKind
+from postroom.services.container import ServiceRequest, Services
+
+__all__ = ["Caller", "CallerKind", "ServiceRequest", "Services"]

@@ -11,7 +11,7 @@ from postroom.errors import PositionMoved, PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel import webhooks
 from postroom.kernel.ledger import Event
-from postroom.kernel.model import NewMessage
+from postroom.kernel.model import EVENTS_QUEUE, NewMessage
 from postroom.kernel.ports import Reader
 from postroom.kernel.webhooks import EVENTS, PREFIX, Webhook
 from postroom.runtime import Room
@@ -19,7 +19,6 @@ from postroom.runtime import Room
 POSITION = "webhooks"
 SAVE_S = 5.0
 MOST = 10_000
-EVENTS_QUEUE = "_events"
 _NAMESPACE = uuid.UUID("5f1b6f0e-6d0c-4a53-9a55-2f0d2f1c9f10")
 
 

@@ -90,19 +90,26 @@ class Service:
         return caller
 
 
+def _is_owner(token: str) -> bool:
+    return token == OWNER
+
+
 _made: list[tuple[QueueService, FastAPI]] = []
 
 
 def _app(room: Room, **options: Any) -> tuple[QueueService, FastAPI]:
     """Putting an application together takes long, so one serves all tests, each with its own room."""
-    options |= {"is_owner": lambda token: token == OWNER}
+    options |= {"is_owner": _is_owner}
     if not _made:
         house, app = QueueService(room, **options), FastAPI()
         for prefix in PREFIXES:
             app.include_router(router(house, prefix))
         _made.append((house, app))
     house, app = _made[0]
+    services = house.services
     QueueService.__init__(house, room, **options)
+    services.__dict__.update(vars(house.services))
+    house.services = services
     return house, app
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from postroom.api.queue.rates import Rates
 from postroom.clock import ManualClock
 from postroom.kernel.housekeeping import housekeepers
+from postroom.services.rates import Rates
 from postroom.webhooks import WebhookService
 from tests.api.queue.receiver import everywhere, receiving
 from tests.api.queue.service import Caller, Service, serving

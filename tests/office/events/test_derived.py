@@ -207,7 +207,7 @@ async def test_what_others_do_with_their_own_queues_is_nobodys_news(room: Room) 
 
 async def test_of_what_was_pruned_nothing_is_told_and_nothing_breaks(room: Room) -> None:
     await furnish(room)
-    about = {"message_id": "gone", "correlation_id": "web:1"}
+    about: dict[str, Any] = {"message_id": "gone", "correlation_id": "web:1"}
     for kind in ("turn.started", "turn.progress", "turn"):
         await room.run(c.AddRecord(kind=kind, key="t", data={"agent": "coder", "text": "x"}, **about))
     assert await events_of(room) == []

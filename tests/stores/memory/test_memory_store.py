@@ -2,6 +2,7 @@
 
 import contextlib
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from tests.stores.memory.room import Room, everything
@@ -62,7 +63,7 @@ def furnished(room: Room) -> Furnished:
 
 
 def many_changes(furnished: Furnished) -> list[c.Command]:
-    held = {"message_id": furnished.claimed.message_id, "token": furnished.claimed.token}
+    held: dict[str, Any] = {"message_id": furnished.claimed.message_id, "token": furnished.claimed.token}
     keyed = [NewMessage(body=n, idempotency_key=f"key {n}") for n in range(2, 6)]
     return [
         c.CreateScope(slug="other"),

@@ -7,9 +7,9 @@ ends after a while.
 import hashlib
 import hmac
 
-from postroom.api.auth.callers import AuthenticatedCaller, Kind
 from postroom.api.auth.owner_token import OwnerToken
 from postroom.clock import SECOND, Clock
+from postroom.services import Caller, callers
 from postroom.settings.names import is_id
 
 PREFIX = "pra"
@@ -26,7 +26,7 @@ class AgentTokens:
         body = f"{PREFIX}.{agent}.{message_id}.{self._clock.now() // SECOND + LIFE_S}"
         return f"{body}.{self._sign(body)}"
 
-    def caller(self, token: str) -> AuthenticatedCaller | None:
+    def caller(self, token: str) -> Caller | None:
         """Whose token it is, while it holds."""
         body, _, signature = token.rpartition(".")
         given = signature.encode("utf-8", "surrogateescape")
@@ -35,7 +35,7 @@ class AgentTokens:
         _, agent, message_id, end = body.split(".")
         if not is_id(agent) or int(end) <= self._clock.now() // SECOND:
             return None
-        return AuthenticatedCaller(Kind.AGENT, agent, turn=message_id)
+        return callers.agent(agent, message_id)
 
     def _sign(self, body: str) -> str:
         return hmac.new(self._key, body.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from postroom.api.auth.agent_tokens import AgentTokens
-from postroom.api.auth.callers import AuthenticatedCaller, CheckKey, Kind, no_keys
+from postroom.api.auth.callers import CheckKey, no_keys
 from postroom.api.auth.errors import (
     AgentNotHere,
     CsrfRefused,
@@ -34,6 +34,7 @@ from postroom.api.auth.refusal_log import RefusalLog
 from postroom.api.responses import failure, is_queue_service
 from postroom.clock import Clock
 from postroom.errors import PostroomError
+from postroom.services import Caller, CallerKind, callers
 from postroom.settings.model import Settings
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -157,16 +158,16 @@ class AuthMiddleware:
             self._count(visit, caller)
         if caller is None and visit.path not in OPEN and not is_queue_service(visit.path):
             raise Unauthorized
-        if caller is not None and caller.kind is Kind.KEY and not _is_for_keys(visit.path):
+        if caller is not None and caller.kind is CallerKind.KEY and not _is_for_keys(visit.path):
             raise KeyNotHere
-        if caller is not None and caller.kind is Kind.AGENT and visit.path != TOOLS:
+        if caller is not None and caller.kind is CallerKind.AGENT and visit.path != TOOLS:
             raise AgentNotHere(agent=caller.name)
         visit.scope["state"]["caller"] = caller
         return None
 
-    def _count(self, visit: "AuthAttempt", caller: AuthenticatedCaller | None) -> None:
+    def _count(self, visit: "AuthAttempt", caller: Caller | None) -> None:
         """The owner's own programs all together, if they have a measure; others each by itself."""
-        if caller is not None and caller.kind is Kind.KEY and visit.path != TOOLS:
+        if caller is not None and caller.kind is CallerKind.KEY and visit.path != TOOLS:
             return  # the work queue has measures of its own
         if caller is not None and caller.is_owner:
             pace, who = self._owners_pace, "owner"
@@ -178,7 +179,7 @@ class AuthMiddleware:
             raise TooManyRequests(limit=pace.per_minute, seconds=wait)
         pace.spend(who)
 
-    async def _who(self, visit: "AuthAttempt", settings: Settings, own: bool) -> AuthenticatedCaller | None:
+    async def _who(self, visit: "AuthAttempt", settings: Settings, own: bool) -> Caller | None:
         if visit.header("authorization"):
             return await self._by_token(visit)
         session = self._logins.session(visit.header("cookie")) if visit.header("cookie") else None
@@ -186,17 +187,17 @@ class AuthMiddleware:
             visit.scope["state"]["csrf"] = session.csrf
             if visit.method not in SAFE and not self._is_own_page(visit, session.csrf, own):
                 raise CsrfRefused
-            return AuthenticatedCaller(Kind.BROWSER, "owner")
+            return callers.owner(kind=CallerKind.BROWSER)
         if settings.api.auth == "loopback" and is_loopback(visit.client) and not visit.is_forwarded:
-            return AuthenticatedCaller(Kind.LOCAL, "local")
+            return callers.owner(kind=CallerKind.LOCAL, name="local")
         return None
 
-    async def _by_token(self, visit: "AuthAttempt") -> AuthenticatedCaller | None:
+    async def _by_token(self, visit: "AuthAttempt") -> Caller | None:
         scheme, _, token = visit.header("authorization").partition(" ")
         token = token.strip()
         if scheme.lower() == "bearer" and token and not visit.twice("authorization"):
             if self._owner.matches(token):
-                return AuthenticatedCaller(Kind.OWNER, "owner")
+                return callers.owner()
             if (agent := self._agents.caller(token)) is not None:
                 return agent
             if (caller := await self._check_key(token)) is not None:

@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import Any
 
-import msgspec
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -15,14 +14,13 @@ from starlette.types import ASGIApp
 
 from postroom import __version__
 from postroom.api import error_responses
-from postroom.api.auth.callers import AuthenticatedCaller, Kind
 from postroom.api.dependencies import Dependencies
 from postroom.api.mcp.queue_calls import QueueCalls
-from postroom.api.mcp.tools import NotForKeys, Tools
-from postroom.api.queue import callers
+from postroom.api.mcp.tools import NotForKeys, QueueCaller, Tools
 from postroom.errors import PostroomError
 from postroom.kernel import jsontext
 from postroom.kernel.access.permissions import Permission
+from postroom.services import Caller, CallerKind
 
 PATH = "/mcp"
 ABOUT = """The post room: write to agents, work with queues, ask a person, look after tasks. Everything you do
@@ -38,7 +36,7 @@ FOR_KEYS = {
 }
 
 
-def _visitor(request: Any) -> AuthenticatedCaller:
+def _visitor(request: Any) -> Caller:
     if request is None:
         raise ToolError("There is no caller.")
     return request.scope["state"]["caller"]
@@ -71,12 +69,10 @@ def _shown_to_their_callers(front: Dependencies) -> Any:
 
     async def listed(context: Any, call_next: Any) -> Any:
         result = await call_next(context)
-        if context.method != "tools/list" or (caller := _visitor(context.request)).kind is not Kind.KEY:
+        if context.method != "tools/list" or (caller := _visitor(context.request)).kind is not CallerKind.KEY:
             return result
-        key = caller.key
-        holder = await front.room.look(lambda reader: callers.of_key(reader, key, key.tenant))
         told = result if isinstance(result, dict) else result.model_dump(by_alias=True, exclude_none=True)
-        tools = [tool for tool in told["tools"] if FOR_KEYS.get(tool["name"]) in holder.permissions]
+        tools = [tool for tool in told["tools"] if FOR_KEYS.get(tool["name"]) in caller.permissions]
         return {**told, "tools": tools}
 
     return listed
@@ -89,16 +85,19 @@ def tool_server(front: Dependencies, app: ASGIApp) -> MCPServer[Any]:
     server.middleware.append(_shown_to_their_callers(front))
     tools = Tools(front)
 
-    def _caller(context: Context[Any, Any], *, keys: bool = False) -> AuthenticatedCaller:
+    def _caller(context: Context[Any, Any]) -> Caller:
+        caller = _visitor(context.request_context.request)
+        if caller.kind is CallerKind.KEY:
+            raise ToolError(str(NotForKeys()))
+        return caller
+
+    def _queue_caller(context: Context[Any, Any]) -> QueueCaller:
         request = context.request_context.request
         caller = _visitor(request)
-        if caller.kind is not Kind.KEY:
-            return caller
-        if not keys:
-            raise ToolError(str(NotForKeys()))
+        if caller.kind is not CallerKind.KEY:
+            return QueueCaller(caller, None)
         assert request is not None
-        service = QueueCalls(app, request.headers["authorization"], caller.key.tenant)
-        return msgspec.structs.replace(caller, key=service)
+        return QueueCaller(caller, QueueCalls(app, request.headers["authorization"], caller.tenant))
 
     @server.tool()
     async def send_message(to: str, text: str, ctx: Context[Any, Any]) -> str:
@@ -113,22 +112,22 @@ def tool_server(front: Dependencies, app: ASGIApp) -> MCPServer[Any]:
     @server.tool()
     async def publish(queue: str, body: Any, ctx: Context[Any, Any]) -> str:
         """Put a message into a work queue, named as scope/queue; without a scope, one of `default`."""
-        return await _told(tools.publish(_caller(ctx, keys=True), queue, body))
+        return await _told(tools.publish(_queue_caller(ctx), queue, body))
 
     @server.tool()
     async def claim(queue: str, ctx: Context[Any, Any], limit: int = 1) -> str:
         """Take messages from a work queue, to complete or fail each with its claim_token."""
-        return await _told(tools.claim(_caller(ctx, keys=True), queue, limit))
+        return await _told(tools.claim(_queue_caller(ctx), queue, limit))
 
     @server.tool()
     async def complete(id: str, claim_token: str, ctx: Context[Any, Any], result: Any = None) -> str:  # noqa: A002
         """Say that the work on a claimed message is done."""
-        return await _told(tools.complete(_caller(ctx, keys=True), id, claim_token, result))
+        return await _told(tools.complete(_queue_caller(ctx), id, claim_token, result))
 
     @server.tool()
     async def fail(id: str, claim_token: str, reason: str, ctx: Context[Any, Any]) -> str:  # noqa: A002
         """Say that the work on a claimed message did not succeed; it is tried again later."""
-        return await _told(tools.fail(_caller(ctx, keys=True), id, claim_token, reason))
+        return await _told(tools.fail(_queue_caller(ctx), id, claim_token, reason))
 
     @server.tool()
     async def ask_human(question: str, ctx: Context[Any, Any], options: list[str] | None = None) -> str:

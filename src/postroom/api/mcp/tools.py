@@ -4,9 +4,8 @@ An agent writes to its teammates as part of the conversation its turn is about, 
 as they do for tags. The holder of a key has the work queues, exactly as far as under `/v1`.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from postroom.api.auth.callers import AuthenticatedCaller, Kind
 from postroom.api.auth.errors import EntryRefused
 from postroom.api.dependencies import Dependencies
 from postroom.api.mcp.queue_calls import QueueCalls
@@ -22,6 +21,7 @@ from postroom.office.intake.intake import Incoming
 from postroom.office.lanes.batches import text_of
 from postroom.office.tasks import Board
 from postroom.office.turns import outcomes
+from postroom.services import Caller, CallerKind
 
 CHANNEL = "mcp"
 DESK = "reviews"
@@ -51,12 +51,19 @@ class NotForKeys(EntryRefused):
     code = "KEY_NOT_HERE"
 
 
+class QueueCaller(NamedTuple):
+    """Who works with queues; the holder of a key by way of the service."""
+
+    caller: Caller
+    service: QueueCalls | None
+
+
 class Tools:
     def __init__(self, front: Dependencies) -> None:
         self._front = front
         self._room = front.room
 
-    async def _turn(self, caller: AuthenticatedCaller) -> Message:
+    async def _turn(self, caller: Caller) -> Message:
         """What the agent works on at the moment."""
         try:
             message = await self._room.get(caller.turn)
@@ -69,21 +76,21 @@ class Tools:
     def _board(self) -> Board:
         return Board(self._room, lambda: self._front.staff.office.directory)
 
-    def _queue(self, caller: AuthenticatedCaller, queue: str) -> str:
+    def _queue(self, caller: Caller, queue: str) -> str:
         """Agents work with the queues of programs; the office's own are not theirs to touch."""
         scope, slug = split_path(queue)
-        if caller.kind is Kind.AGENT and scope != DEFAULT_SCOPE:
+        if caller.kind is CallerKind.AGENT and scope != DEFAULT_SCOPE:
             raise NotYours(agent=caller.name, scope=DEFAULT_SCOPE)
         return f"{scope}/{slug}"
 
-    async def send_message(self, caller: AuthenticatedCaller, to: str, text: str) -> dict[str, Any]:
+    async def send_message(self, caller: Caller, to: str, text: str) -> dict[str, Any]:
         directory = self._front.staff.office.directory
         found = directory.find(to.removeprefix("@"))
         if found is None:
             raise InvalidField("to", f'there is no agent or team "{to}"')
         if not text.strip():
             raise InvalidField("text", "is empty")
-        if caller.kind is Kind.AGENT:
+        if caller.kind is CallerKind.AGENT:
             cause = await self._turn(caller)
             team = directory.common_team(caller.name, found.agent, found.team)
             if team is None or found.agent == caller.name:
@@ -103,10 +110,10 @@ class Tools:
         await self._front.staff.office.take_in(mail)
         return {"messageId": message_id}
 
-    async def read_inbox(self, caller: AuthenticatedCaller, limit: int = 20) -> list[dict[str, Any]]:
+    async def read_inbox(self, caller: Caller, limit: int = 20) -> list[dict[str, Any]]:
         """Answers to what this caller has sent: to an agent the newest, to others each once."""
         limit = max(1, min(limit, 200))
-        if caller.kind is Kind.AGENT:
+        if caller.kind is CallerKind.AGENT:
             return await self._answers(caller.name, limit)
         await self._room.run(queues.open_outbox(CHANNEL))
         claimed = await self._room.claim(queues.outbox(CHANNEL), limit=200, worker=caller.name)
@@ -142,20 +149,20 @@ class Tools:
             for _, message in sent
         ]
 
-    async def publish(self, caller: AuthenticatedCaller, queue: str, body: Any) -> dict[str, Any]:
-        if isinstance(caller.key, QueueCalls):
-            return await caller.key.publish(queue, body)
-        path = self._queue(caller, queue)
-        message = NewMessage(body=body, source_type="agent", source_id=caller.name)
-        receipts = await self._room.run(c.Publish(queue=path, messages=[message], actor=caller.name))
+    async def publish(self, who: QueueCaller, queue: str, body: Any) -> dict[str, Any]:
+        if who.service is not None:
+            return await who.service.publish(queue, body)
+        path = self._queue(who.caller, queue)
+        message = NewMessage(body=body, source_type="agent", source_id=who.caller.name)
+        receipts = await self._room.run(c.Publish(queue=path, messages=[message], actor=who.caller.name))
         return {"id": receipts[0].id}
 
-    async def claim(self, caller: AuthenticatedCaller, queue: str, limit: int = 1) -> list[dict[str, Any]]:
+    async def claim(self, who: QueueCaller, queue: str, limit: int = 1) -> list[dict[str, Any]]:
         limit = max(1, min(limit, 100))
-        if isinstance(caller.key, QueueCalls):
-            return await caller.key.claim(queue, limit)
-        path = self._queue(caller, queue)
-        found = await self._room.claim(path, limit=limit, worker=caller.name)
+        if who.service is not None:
+            return await who.service.claim(queue, limit)
+        path = self._queue(who.caller, queue)
+        found = await self._room.claim(path, limit=limit, worker=who.caller.name)
         return [{"id": each.id, "claim_token": each.claim_token, "body": each.body} for each in found]
 
     async def _scope_of(self, service: QueueCalls, message_id: str) -> str:
@@ -167,29 +174,29 @@ class Tools:
 
     async def complete(
         self,
-        caller: AuthenticatedCaller,
+        who: QueueCaller,
         id: str,  # noqa: A002
         claim_token: str,
         result: Any = None,
     ) -> None:
-        if isinstance(caller.key, QueueCalls):
+        if who.service is not None:
             body = {"claim_token": claim_token, "result": result}
-            await caller.key.settle(await self._scope_of(caller.key, id), id, "complete", body)
+            await who.service.settle(await self._scope_of(who.service, id), id, "complete", body)
             return
-        await self._room.run(c.Complete(message_id=id, token=claim_token, result=result, actor=caller.name))
+        await self._room.run(
+            c.Complete(message_id=id, token=claim_token, result=result, actor=who.caller.name)
+        )
 
-    async def fail(self, caller: AuthenticatedCaller, id: str, claim_token: str, reason: str) -> None:  # noqa: A002
-        if isinstance(caller.key, QueueCalls):
+    async def fail(self, who: QueueCaller, id: str, claim_token: str, reason: str) -> None:  # noqa: A002
+        if who.service is not None:
             body = {"claim_token": claim_token, "reason": reason}
-            await caller.key.settle(await self._scope_of(caller.key, id), id, "fail", body)
+            await who.service.settle(await self._scope_of(who.service, id), id, "fail", body)
             return
-        await self._room.run(c.Fail(message_id=id, token=claim_token, reason=reason, actor=caller.name))
+        await self._room.run(c.Fail(message_id=id, token=claim_token, reason=reason, actor=who.caller.name))
 
-    async def ask_human(
-        self, caller: AuthenticatedCaller, question: str, options: list[str]
-    ) -> dict[str, Any]:
+    async def ask_human(self, caller: Caller, question: str, options: list[str]) -> dict[str, Any]:
         """A question in a queue that people answer; the answer is the message's result."""
-        cause = await self._turn(caller) if caller.kind is Kind.AGENT else None
+        cause = await self._turn(caller) if caller.kind is CallerKind.AGENT else None
         queue = f"{DEFAULT_SCOPE}/{DESK}"
         await self._room.run(c.CreateQueue(queue=queue, settings={}, exist_ok=True, actor=caller.name))
         spec = {
@@ -211,32 +218,30 @@ class Tools:
         receipts = await self._room.run(c.Publish(queue=queue, messages=[message], actor=caller.name))
         return {"id": receipts[0].id}
 
-    async def read_answer(self, caller: AuthenticatedCaller, id: str) -> dict[str, Any]:  # noqa: A002
+    async def read_answer(self, caller: Caller, id: str) -> dict[str, Any]:  # noqa: A002
         message = await self._room.get(id)
-        theirs = caller.kind is Kind.AGENT and message.source_id != caller.name
+        theirs = caller.kind is CallerKind.AGENT and message.source_id != caller.name
         if message.message_type != "office.question" or theirs:
             raise InvalidField("id", "is no question of yours")
         return {"open": message.state in OPEN, "answer": message.result}
 
-    async def list_agents(self, caller: AuthenticatedCaller) -> list[dict[str, Any]]:
+    async def list_agents(self, caller: Caller) -> list[dict[str, Any]]:
         directory = self._front.staff.office.directory
         return [
             {"id": agent.id, "name": agent.name, "teams": list(directory.teams_of(agent.id))}
             for agent in directory.agents.values()
         ]
 
-    async def search_history(
-        self, caller: AuthenticatedCaller, query: str, limit: int = 20
-    ) -> list[dict[str, Any]]:
+    async def search_history(self, caller: Caller, query: str, limit: int = 20) -> list[dict[str, Any]]:
         """What was said to and by the agent itself; the owner's clients search all agents."""
-        whose = caller.name if caller.kind is Kind.AGENT else None
+        whose = caller.name if caller.kind is CallerKind.AGENT else None
         rows = await history.of_agent(self._room, whose, 1000, 0)
         words = query.casefold().split()
         found = [row for row in rows if all(word in row["content"].casefold() for word in words)]
         return found[: max(1, min(limit, 100))]
 
     async def tasks(
-        self, caller: AuthenticatedCaller, action: str, task: str = "", fields: dict[str, Any] | None = None
+        self, caller: Caller, action: str, task: str = "", fields: dict[str, Any] | None = None
     ) -> Any:
         board, given = self._board(), dict(fields or {})
         if action == "list":

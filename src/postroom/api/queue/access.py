@@ -14,22 +14,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from postroom.api.auth.callers import AuthenticatedCaller as Visitor
 from postroom.api.error_responses import understood
-from postroom.api.queue import callers, envelopes
-from postroom.api.queue.callers import Caller
-from postroom.api.queue.errors import (
-    AclDenied,
-    KeyTooNarrow,
-    OwnerOnly,
-    PermissionMissing,
-    RateLimited,
-    TenantNotFound,
-    TokenExpired,
-    TokenInvalid,
-    TokenMissing,
-)
-from postroom.api.queue.rates import Rates
+from postroom.api.queue import envelopes
 from postroom.api.queue.request_context import RequestContext
 from postroom.api.queue.service import QueueService, new_id
 from postroom.api.responses import Json
@@ -37,12 +23,19 @@ from postroom.errors import MessageNotFound, PostroomError, QueueNotFound, Scope
 from postroom.kernel import jsontext, service_commands
 from postroom.kernel.access import acl, trust
 from postroom.kernel.access.acl import AccessVerdict
-from postroom.kernel.access.keys import Key
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.model import DEAD_LETTER, Queue, Scope
 from postroom.kernel.ports import MessageFilter, Reader
 from postroom.kernel.rows import Row, Stored
 from postroom.kernel.service_ports import AuditEntry
+from postroom.services import Caller, callers
+from postroom.services.errors import (
+    AclDenied,
+    KeyTooNarrow,
+    OwnerOnly,
+    PermissionMissing,
+    RateLimited,
+)
 
 log = logging.getLogger("postroom.api.queue")
 
@@ -122,21 +115,21 @@ class AccessGate:
     # who calls, and what they may
 
     async def _judge(self, request: Request, visit: RequestContext) -> None:
-        secret = _bearer(request)
-        wanted = request.headers.get(TENANT_HEADER)
-        now = self._house.clock.now()
-        visitor: Visitor | None = getattr(request.state, "caller", None)
-        is_owner = visitor.is_owner if visitor is not None else self._is_owner(secret)
+        services = self._house.services
+        caller: Caller | None = getattr(request.state, "caller", None)
+        if caller is None:
+            secret = _bearer(request)
+            if self._house.is_owner(secret):
+                caller = callers.owner()
+            else:
+                caller = await services.authentication.require_holder(secret)
+        caller = await services.authentication.choose_tenant(caller, request.headers.get(TENANT_HEADER))
         visit.opaque = await self._house.opaque()
-        path = request.path_params
-
-        rates = self._house.rates
+        visit.let_in(caller)
+        visit.standing = await services.authentication.admit(caller)
+        now, path = self._house.clock.now(), request.path_params
 
         def look(reader: Reader) -> None:
-            nonlocal rates
-            caller = self._caller(reader, secret, is_owner=is_owner, wanted=wanted, now=now)
-            visit.let_in(caller)
-            rates = self._rates(reader, caller)
             try:
                 self._check_permission(caller)
             except PostroomError:
@@ -146,47 +139,7 @@ class AccessGate:
                 raise
             self._resolve(reader, visit, path, now)
 
-        if is_owner:
-            await self._house.ask(look)
-            return
-        refusal: PostroomError | None = None
-        try:
-            await self._house.ask(look)
-        except PostroomError as error:
-            refusal = error
-        caller = visit.known_caller
-        if caller is None:
-            assert refusal is not None
-            raise refusal
-        visit.standing = self._house.meter.spend(_meters(caller, rates))
-        if refusal is not None:
-            raise refusal
-
-    def _is_owner(self, secret: str) -> bool:
-        return self._house.is_owner is not None and self._house.is_owner(secret)
-
-    def _caller(self, reader: Reader, secret: str, *, is_owner: bool, wanted: str | None, now: int) -> Caller:
-        if is_owner:
-            tenant = wanted or self._house.room._core.options.tenant
-            return callers.owner(tenant)
-        if not secret:
-            raise TokenMissing
-        key = callers.find_key(reader, secret, now)
-        if key is None or key.revoked_at is not None:
-            raise TokenInvalid
-        if not key.alive(now):
-            raise TokenExpired
-        return callers.of_key(reader, key, self._tenant(reader, key, wanted))
-
-    def _tenant(self, reader: Reader, key: Key, wanted: str | None) -> str:
-        """A partner's administrator may choose among the partner's tenants; everybody else has one."""
-        if wanted is None or wanted == key.tenant:
-            return key.tenant
-        if key.role == "partner_admin" and key.partner is not None:
-            found = reader.document("", callers.TENANTS, wanted)
-            if found is not None and not found.gone and found.data.get("partner") == key.partner:
-                return wanted
-        raise TenantNotFound(tenant=wanted)
+        await self._house.ask(look)
 
     def _check_permission(self, caller: Caller) -> None:
         if self._owner and not caller.is_owner:
@@ -195,12 +148,6 @@ class AccessGate:
             raise PermissionMissing(permission=self._permission)
         if self._whole and caller.key is not None and caller.key.scope_id:
             raise KeyTooNarrow(what="the whole tenant")
-
-    def _rates(self, reader: Reader, caller: Caller) -> Rates:
-        found = reader.document("", callers.TENANTS, caller.tenant)
-        if found is None or found.gone or not found.data.get("rates"):
-            return self._house.rates
-        return msgspec.structs.replace(self._house.rates, **found.data["rates"])
 
     # the place and message a path names
 
@@ -394,15 +341,6 @@ def visible_page(
 def _bearer(request: Request) -> str:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
-
-
-def _meters(caller: Caller, rates: Rates) -> list[tuple[str, str, int]]:
-    found = [("key", caller.id, rates.key), ("tenant", caller.tenant, rates.tenant)]
-    if caller.user_id is not None:
-        found.append(("user", f"{caller.tenant}/{caller.user_id}", rates.user))
-    if caller.key is not None and caller.key.partner is not None:
-        found.append(("partner", caller.key.partner, rates.partner))
-    return found
 
 
 def _invalid(error: RequestValidationError, request_id: str) -> Json:

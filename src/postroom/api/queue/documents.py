@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from postroom.api.queue.errors import NoSuchThing
 from postroom.api.queue.request_context import RequestContext
 from postroom.kernel import service_commands
 from postroom.kernel.model import Document
+from postroom.services.errors import NoSuchThing
 
 MOST = 10_000
 

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
-from postroom.api.queue.callers import Caller
-from postroom.api.queue.opaque import Opaque
-from postroom.api.queue.rates import Standing
 from postroom.api.queue.service import QueueService
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.model import Message, Queue, Scope
 from postroom.kernel.rows import Stored
+from postroom.services import Caller
+from postroom.services.public_ids import PublicIds
+from postroom.services.rates import Standing
 
 
 class RequestContext:
@@ -22,7 +22,7 @@ class RequestContext:
         self.request_id = request_id
         self.event = event
         self.permission = permission
-        self.opaque: Opaque = Opaque(b"")
+        self.opaque = PublicIds(b"")
         self._caller: Caller | None = None
         self._scope: Scope | None = None
         self._queue: Queue | None = None

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from postroom.api.queue.access import gated
 from postroom.api.queue.envelopes import Failure
+from postroom.api.queue.gate import route_class
 from postroom.api.queue.routes import (
     access,
     agents,
@@ -31,7 +32,6 @@ PARTS = (
     claims,
     schemas,
     subscriptions,
-    rules,
     reviews,
     streams,
     keys,
@@ -41,17 +41,21 @@ PARTS = (
     webhooks,
     agents,
 )
+SERVED = (rules,)
 
 
 def router(house: QueueService, prefix: str = PREFIXES[0]) -> APIRouter:
     """`prefix` is where it is mounted; the second one is only for clients that know no other."""
-    routes = APIRouter(
-        prefix=prefix,
-        route_class=gated(house),
-        tags=["work queue"],
-        include_in_schema=prefix == PREFIXES[0],
-        responses={"4XX": {"model": Failure}},
-    )
-    for part in PARTS:
-        part.add(routes)
-    return routes
+    whole = APIRouter()
+    for parts, gate in ((PARTS, gated(house)), (SERVED, route_class(house.services, house.is_owner))):
+        routes = APIRouter(
+            prefix=prefix,
+            route_class=gate,
+            tags=["work queue"],
+            include_in_schema=prefix == PREFIXES[0],
+            responses={"4XX": {"model": Failure}},
+        )
+        for part in parts:
+            part.add(routes)
+        whole.include_router(routes)
+    return whole

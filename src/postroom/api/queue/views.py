@@ -3,14 +3,17 @@
 import base64
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel
 
-from postroom.api.queue.opaque import Opaque
 from postroom.clock import iso
 from postroom.kernel import checks
 from postroom.kernel.model import Counts, Message, Queue, Schema, Scope, Subscription
 from postroom.kernel.rules.moved_keys import shown_key
+from postroom.kernel.rules.rule import Rule
 from postroom.kernel.states import State
+from postroom.services.public_ids import PublicIds
+from postroom.services.rules import RuleTrial
 
 # A delayed message is one that waits and is not visible yet; a dead one was dead-lettered.
 SHOWN_STATES = {State.DELAYED: "pending", State.DEAD: "dead_lettered"}
@@ -35,9 +38,9 @@ class ScopeView(BaseModel):
     updated_at: str
 
 
-def scope(found: Scope, opaque: Opaque) -> dict[str, Any]:
+def scope(found: Scope, ids: PublicIds) -> dict[str, Any]:
     return {
-        "id": opaque.scope(found.id),
+        "id": ids.scope(found.id),
         "tenant_id": found.tenant,
         "slug": found.slug,
         "display_name": found.display_name,
@@ -74,11 +77,11 @@ class QueueView(BaseModel):
     updated_at: str
 
 
-def queue(found: Queue, counts: Counts, opaque: Opaque) -> dict[str, Any]:
+def queue(found: Queue, counts: Counts, ids: PublicIds) -> dict[str, Any]:
     settings = found.settings
     return {
-        "id": opaque.queue(found.id),
-        "scope_id": opaque.scope(found.scope_id),
+        "id": ids.queue(found.id),
+        "scope_id": ids.scope(found.scope_id),
         "slug": found.slug,
         "display_name": settings.display_name,
         "description": settings.description,
@@ -151,7 +154,7 @@ def state(found: State) -> str:
 
 
 def message(
-    found: Message, opaque: Opaque, places: tuple[int, int] | None = None, *, token: bool = False
+    found: Message, ids: PublicIds, places: tuple[int, int] | None = None, *, token: bool = False
 ) -> dict[str, Any]:
     body, encoding = found.body, None
     if isinstance(body, bytes | bytearray):
@@ -161,8 +164,8 @@ def message(
     shown: dict[str, Any] = {
         "id": found.id,
         "tenant_id": found.tenant,
-        "scope_id": opaque.scope(places[0]) if places else None,
-        "queue_id": opaque.queue(places[1]) if places else None,
+        "scope_id": ids.scope(places[0]) if places else None,
+        "queue_id": ids.queue(places[1]) if places else None,
         "scope": found.scope,
         "queue": found.queue,
         "state": state(found.state),
@@ -204,9 +207,9 @@ def message(
     return shown
 
 
-def schema(found: Schema, opaque: Opaque, scope_id: int) -> dict[str, Any]:
+def schema(found: Schema, ids: PublicIds, scope_id: int) -> dict[str, Any]:
     return {
-        "scope_id": opaque.scope(scope_id),
+        "scope_id": ids.scope(scope_id),
         "name": found.name,
         "version": found.version,
         "schema": found.document,
@@ -214,10 +217,10 @@ def schema(found: Schema, opaque: Opaque, scope_id: int) -> dict[str, Any]:
     }
 
 
-def subscription(found: Subscription, counts: Counts, opaque: Opaque) -> dict[str, Any]:
+def subscription(found: Subscription, counts: Counts, ids: PublicIds) -> dict[str, Any]:
     return {
-        "id": opaque.subscription(found.id),
-        "queue_id": opaque.queue(found.queue_id),
+        "id": ids.subscription(found.id),
+        "queue_id": ids.queue(found.queue_id),
         "queue": found.queue,
         "name": found.name,
         "progress": {
@@ -228,6 +231,57 @@ def subscription(found: Subscription, counts: Counts, opaque: Opaque) -> dict[st
         },
         "created_at": when(found.created_at),
     }
+
+
+def rule(found: Rule, scope_id: int, ids: PublicIds) -> dict[str, Any]:
+    def queue_id(number: int | None) -> str | None:
+        return None if number is None else ids.queue(number)
+
+    action: dict[str, Any] = msgspec.to_builtins(found.action)
+    target, targets = action.pop("target", None), action.pop("targets", None)
+    if target is not None:
+        action["target_queue_id"] = queue_id(target)
+    if targets:
+        action["target_queue_ids"] = [queue_id(each) for each in targets]
+    return {
+        "id": found.id,
+        "scope_id": ids.scope(scope_id),
+        "name": found.name,
+        "enabled": found.enabled,
+        "priority": found.priority,
+        "source_queue_id": queue_id(found.source),
+        "trigger": found.trigger,
+        "conditions": [msgspec.to_builtins(each) for each in found.conditions],
+        "match": found.match,
+        "expression": found.expression,
+        "action": action,
+        "tripped_until": when(found.tripped_until),
+        "tripped_why": found.tripped_why,
+        "created_at": when(found.created_at),
+        "updated_at": when(found.updated_at),
+    }
+
+
+def rule_trial(tried: RuleTrial, ids: PublicIds) -> dict[str, Any]:
+    results = [
+        {
+            "message_id": each.message_id,
+            "matched": each.matched is not None,
+            "rule": rule(each.matched.rule, tried.scope_id, ids) if each.matched else None,
+            "looks": [
+                {
+                    "rule_id": look.rule.id,
+                    "name": look.rule.name,
+                    "matched": look.matched,
+                    "why": look.why,
+                }
+                for look in each.looks
+            ],
+        }
+        for each in tried.results
+    ]
+    matched = sum(each.matched is not None for each in tried.results)
+    return {"trigger": tried.trigger, "matched": matched, "results": results}
 
 
 def body_from(content_type: str, body: Any) -> Any:

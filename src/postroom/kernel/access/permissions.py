@@ -12,6 +12,10 @@ class Permission(StrEnum):
 
 ALL = frozenset(Permission)
 PREFIX = "scaiqueue:"
+# Documents that say what somebody may do: roles of a tenant's own, users, and the tenants themselves.
+ROLES = "custom_role"
+USERS = "user_permissions"
+TENANTS = "tenant"
 
 
 class Role(StrEnum):

@@ -1,5 +1,7 @@
 """Messages that wait for an account to thaw, and the end of a whole conversation."""
 
+from typing import Any
+
 from postroom.kernel import checks
 from postroom.kernel import commands as c
 from postroom.kernel.budgets import reservations
@@ -13,7 +15,7 @@ def hold(ctx: TransitionContext, command: c.Hold) -> bool:
     """Whether it waits now. When the account has thawed meanwhile, the message is given back instead."""
     checks.check_name("account", command.account, ctx.limits)
     account = ctx.tx.account(ctx.tenant, command.account, ctx.now)
-    about = {"message_id": command.message_id, "token": command.token}
+    about: dict[str, Any] = {"message_id": command.message_id, "token": command.token}
     if account is None or account.frozen is None:
         settle.release(ctx, c.Release(**about))
         return False

@@ -12,8 +12,10 @@ import msgspec
 from postroom.clock import micros
 from postroom.errors import PostroomError
 from postroom.kernel import commands as c
-from postroom.kernel.model import NewMessage, Queue
+from postroom.kernel.access.permissions import Permission
+from postroom.kernel.model import INTEGRITY, NewMessage, Queue
 from postroom.kernel.rows import Row
+from postroom.kernel.rules import reach
 from postroom.kernel.rules.actions import AppliedAction
 from postroom.kernel.rules.breaker import MOST_HOPS, MOST_MATCHES, REST_S
 from postroom.kernel.rules.matching import SLOW_S, RuleMatch, facts_of, looks
@@ -24,7 +26,6 @@ from postroom.kernel.transitions.publish import PublishRun
 
 log = logging.getLogger("postroom.rules")
 
-INTEGRITY = "_integrity"
 KEEP_S = 30 * 24 * 3600
 # What a message must be for a trigger still to be true of it.
 FITTING = {
@@ -67,7 +68,8 @@ def _meet_once(ctx: TransitionContext, row: Row, queue: Queue, trigger: Trigger,
     """Whether the message was moved, so that it meets the rules of its new queue."""
     content = ctx.tx.content(row)
     facts = facts_of(row, content, queue.scope, queue.slug, ctx.now)
-    found = looks(_rules(ctx, queue), facts, trigger, queue.id, ctx.now, moved=moved)
+    rules = [rule for rule in _rules(ctx, queue) if reach.may(ctx, rule, queue, Permission.MANAGE)]
+    found = looks(rules, facts, trigger, queue.id, ctx.now, moved=moved)
     for look in found:
         if look.seconds > SLOW_S:
             _trip(ctx, look.rule, row, queue, f"it took {look.seconds:.2f} s to look at one message")

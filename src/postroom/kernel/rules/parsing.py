@@ -24,24 +24,53 @@ FIELDS = frozenset(
         "expression",
     }
 )
+# Fields that are written as they come.
+PLAIN = frozenset({"name", "enabled", "priority", "match", "expression"})
 
 
 def drafted(document: dict[str, Any], find: Find, *, rule_id: str, now: int) -> Rule:
-    unknown = sorted(set(document) - FIELDS)
-    if unknown:
-        raise InvalidField(unknown[0], f"is not a part of a rule; known are {', '.join(sorted(FIELDS))}")
+    _refuse_unknown(document)
     data = {name: value for name, value in document.items() if name not in ("action", "source_queue_id")}
     data |= {"id": rule_id, "created_at": now, "updated_at": now}
-    data.setdefault("trigger", "message_published")
     data.setdefault("name", "")
-    if not data["trigger"].startswith("message_"):
-        data["trigger"] = f"message_{data['trigger']}"
+    data["trigger"] = _trigger(data.get("trigger", "message_published"))
     if document.get("source_queue_id") is not None:
         data["source"] = find(document["source_queue_id"], "source_queue_id")
     data["action"] = msgspec.to_builtins(action(document.get("action"), find))
+    return _checked(data)
+
+
+def revised(kept: Rule, changes: dict[str, Any], find: Find, *, now: int) -> Rule:
+    """The rule with these parts of its document changed; what is not named stays."""
+    _refuse_unknown(changes)
+    data = rule.written(kept) | {name: changes[name] for name in PLAIN & set(changes)}
+    data["updated_at"] = now
+    if changes.get("trigger") is not None:
+        data["trigger"] = _trigger(changes["trigger"])
+    if changes.get("conditions") is not None:
+        data["conditions"] = changes["conditions"]
+    if changes.get("action") is not None:
+        data["action"] = msgspec.to_builtins(action(changes["action"], find))
+    if "source_queue_id" in changes:
+        name = changes["source_queue_id"]
+        data["source"] = None if name is None else find(name, "source_queue_id")
+    return _checked(data)
+
+
+def _checked(data: dict[str, Any]) -> Rule:
     made = rule.read(data)
     rule.check(made)
     return made
+
+
+def _refuse_unknown(document: dict[str, Any]) -> None:
+    unknown = sorted(set(document) - FIELDS)
+    if unknown:
+        raise InvalidField(unknown[0], f"is not a part of a rule; known are {', '.join(sorted(FIELDS))}")
+
+
+def _trigger(name: Any) -> Any:
+    return f"message_{name}" if isinstance(name, str) and not name.startswith("message_") else name
 
 
 def action(document: Any, find: Find) -> Action:

@@ -72,6 +72,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: int = 0
     tripped_until: int | None = None
     tripped_why: str | None = None
+    acts_as: tuple[tuple[str, str], ...] | None = None
+    """Whom access lists must let in for it to act: who made it. None: an administrator, or nobody knows."""
 
     def stands(self, now: int) -> bool:
         """Whether it is to be looked at now."""

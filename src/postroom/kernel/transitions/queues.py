@@ -6,6 +6,7 @@ from postroom.errors import NotEmpty, SchemaNotFound, SlugTaken, SystemQueue, Wr
 from postroom.kernel import checks
 from postroom.kernel import commands as c
 from postroom.kernel.model import (
+    EVENTS_QUEUE,
     SYSTEM_QUEUES,
     ConsumerMode,
     LifecycleState,
@@ -60,7 +61,7 @@ def create_scope(ctx: TransitionContext, command: c.CreateScope) -> Scope:
     scope = msgspec.structs.replace(scope, id=ctx.tx.insert_scope(scope))
     ctx.record("scope.created", scope=scope.slug, data={"display_name": scope.display_name})
     for slug in SYSTEM_QUEUES:
-        mode = ConsumerMode.BROADCAST if slug == "_events" else ConsumerMode.COMPETING
+        mode = ConsumerMode.BROADCAST if slug == EVENTS_QUEUE else ConsumerMode.COMPETING
         _insert_queue(ctx, scope, slug, QueueSettings(display_name=slug, consumer_mode=mode), system=True)
     return scope
 

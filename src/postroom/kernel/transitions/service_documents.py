@@ -6,12 +6,14 @@ Unlike other documents their earlier versions are not kept among the records: th
 from collections.abc import Callable
 from typing import Any
 
-from postroom.errors import DocumentNotFound, SlugTaken
+from postroom.errors import DocumentNotFound, InvalidField, SlugTaken
 from postroom.kernel import checks, service_commands, streams
+from postroom.kernel.access import version
 from postroom.kernel.erasure import steps
 from postroom.kernel.model import Document
 from postroom.kernel.reviews import answering, patterns
 from postroom.kernel.rules import rule
+from postroom.kernel.service_ports import MOST_RULES
 from postroom.kernel.transitions.context import TransitionContext
 
 
@@ -24,6 +26,8 @@ def file(ctx: TransitionContext, command: service_commands.PutServiceDocument) -
     there = before is not None and not before.gone
     if command.new and there:
         raise SlugTaken(kind=command.kind.replace("_", " "), slug=command.label or command.key)
+    if command.kind == rule.KIND and not there:
+        _check_room_for_rule(ctx, command.key)
     document = Document.next(before, command.kind, command.key, command.data, ctx.now)
     ctx.tx.save_document(ctx.tenant, document)
     _tell(ctx, command, "updated" if there else "created")
@@ -47,13 +51,20 @@ def _tell(
     if command.kind == "rule":
         ctx.tx.forget_rules()
         ctx.ruled = ctx.tx.ruled_scopes()
+    elif command.kind in version.COUNTED:
+        version.move_version(ctx.tx, ctx.now)
     ctx.record(f"{command.kind}.{what}", scope=command.scope, data=command.note)
 
 
 def audit(ctx: TransitionContext, command: service_commands.RecordAudit) -> None:
     """Not an event of the ledger: a look at something is no change of it."""
-    for entry in command.entries:
-        ctx.tx.add_audit(entry)
+    ctx.tx.add_audit(command.entries)
+
+
+def _check_room_for_rule(ctx: TransitionContext, key: str) -> None:
+    scope_id = key.partition("/")[0]
+    if scope_id.isdecimal() and len(ctx.tx.rules_of(ctx.tenant, int(scope_id))) >= MOST_RULES:
+        raise InvalidField("name", f"is one too many: a scope has at most {MOST_RULES} rules")
 
 
 def _check(command: service_commands.PutServiceDocument) -> None:

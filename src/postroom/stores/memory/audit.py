@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import Document
 from postroom.kernel.rows import Content, Row, Stored
-from postroom.kernel.service_ports import MOST_RULES, AuditEntry, AuditFilter, Chunk
+from postroom.kernel.service_ports import ALL_DOCUMENTS, AuditEntry, AuditFilter, Chunk
 from postroom.stores.memory.chain import Chain
 from postroom.stores.memory.documents import Documents
 from postroom.stores.memory.filters import labelled
@@ -28,9 +28,10 @@ class MemoryAudit:
 
     # audit
 
-    def add_audit(self, entry: AuditEntry) -> None:
-        self._audit.append(entry)
-        self._journal.note(self._audit.pop)
+    def add_audit(self, entries: Sequence[AuditEntry]) -> None:
+        for entry in entries:
+            self._audit.append(entry)
+            self._journal.note(self._audit.pop)
 
     def audit(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
         fields = ("scope_id", "event_type", "actor_id", "correlation_id", "message_id", "allowed")
@@ -119,13 +120,13 @@ class MemoryServiceWrites(MemoryServiceLookups):
         return self._documents.ruled_scopes()
 
     def rules_of(self, tenant: str, scope_id: int) -> Sequence[Document]:
-        return self.documents(tenant, "rule", f"{scope_id}/", "", MOST_RULES)
+        return self.documents(tenant, "rule", f"{scope_id}/", "", ALL_DOCUMENTS)
 
     def forget_rules(self) -> None:
         """Nothing is remembered here."""
 
-    def add_audit(self, entry: AuditEntry) -> None:
-        self._filing.add_audit(entry)
+    def add_audit(self, entries: Sequence[AuditEntry]) -> None:
+        self._filing.add_audit(entries)
 
     def add_chunk(self, stream_id: str, chunk: Chunk) -> bool:
         return self._filing.add_chunk(stream_id, chunk)

@@ -10,7 +10,7 @@ from postroom.kernel import jsontext
 from postroom.kernel.ledger import Event, unroll
 from postroom.kernel.model import Document
 from postroom.kernel.rows import CONTENT_FIELDS, ROW_FIELDS, Content, Row, Stored
-from postroom.kernel.service_ports import MOST_RULES, AuditEntry, AuditFilter, Chunk
+from postroom.kernel.service_ports import ALL_DOCUMENTS, AuditEntry, AuditFilter, Chunk
 from postroom.stores.sqlite.documents import read_documents
 from postroom.stores.sqlite.listing import LABELLED, typed
 from postroom.stores.sqlite.statements import MUTABLE, SQL, one
@@ -18,6 +18,7 @@ from postroom.stores.sqlite.statements import MUTABLE, SQL, one
 _WIDTH = len(ROW_FIELDS)
 _AUDIT = ", ".join(AuditEntry.__struct_fields__)
 _AUDIT_MARKS = ", ".join("?" * len(AuditEntry.__struct_fields__))
+_ADD_AUDIT = f"INSERT INTO audit ({_AUDIT}) VALUES ({_AUDIT_MARKS})"  # noqa: S608 - names of columns
 _CONTENT = ", ".join(f"{name} = ?" for name in CONTENT_FIELDS)
 _MOVED = ("queue_id", "line", "origin_queue_id", "scope_id", "message_type", "hop", "idempotency_key")
 _REROUTE = f"UPDATE messages SET {', '.join(f'{name} = ?' for name in (*MUTABLE, *_MOVED))} WHERE seq = ?"  # noqa: S608 - names of columns
@@ -76,15 +77,15 @@ class SqliteServiceWrites(SqliteServiceLookups):
     def rules_of(self, tenant: str, scope_id: int) -> Sequence[Document]:
         found = self._drawer.rules.get(scope_id)
         if found is None:
-            found = self.documents(tenant, "rule", f"{scope_id}/", "", MOST_RULES)
+            found = self.documents(tenant, "rule", f"{scope_id}/", "", ALL_DOCUMENTS)
             self._drawer.rules[scope_id] = found
         return found
 
     def forget_rules(self) -> None:
         self._drawer.forget()
 
-    def add_audit(self, entry: AuditEntry) -> None:
-        self._db.execute(f"INSERT INTO audit ({_AUDIT}) VALUES ({_AUDIT_MARKS})", _astuple(entry))  # noqa: S608 - constant
+    def add_audit(self, entries: Sequence[AuditEntry]) -> None:
+        self._db.executemany(_ADD_AUDIT, map(_astuple, entries))
 
     def add_chunk(self, stream_id: str, chunk: Chunk) -> bool:
         self._db.execute(

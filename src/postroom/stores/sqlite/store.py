@@ -31,7 +31,8 @@ E = TypeVar("E", bound=BaseException)
 
 Durability = Literal["full", "relaxed"]
 
-READERS = 4
+# One more than a room has threads that read, so that its event loop never waits for one of them.
+READERS = 5
 CHECKPOINT_PAGES = 4000
 WHOLE_CHECK_BYTES = 1 << 28
 TAIL_EVENTS = 1000
@@ -50,6 +51,8 @@ class SqliteStore:
         self.path = path
         self._name = str(path)
         self._vfs = vfs
+        self.reads_inline = vfs is None
+        """Whether a small read may run on an event loop: it waits for no writer and for no network."""
         self._closed = False
         self._lock: OwnerLock | None = None
         self._tx: SqliteTransaction | None = None

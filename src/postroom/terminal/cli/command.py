@@ -11,7 +11,7 @@ import typer
 from postroom.terminal.cli.options import JsonOption, StoreOption
 from postroom.terminal.cli.plain_words import PlainCommand, PlainGroup
 
-Function = Callable[..., None]
+Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ def command(
     aliases: Sequence[str] = (),
     hidden: bool = False,
 ) -> Callable[[Function], Function]:
-    """Register a function whose first parameter is the entrance it works through. Help does not list
-    `aliases`: they are for hands that know them from elsewhere."""
+    """Register a function, asynchronous or not, whose first parameter is the entrance it works through. Help
+    does not list `aliases`: they are for hands that know them from elsewhere."""
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
@@ -61,7 +61,11 @@ def command(
             as_json = given.pop("json_", False) or before.as_json
             if gather is not None:
                 given[gather.parameter] = gather.of(given)
-            function(CommandContext(chosen, Output(as_json=as_json)), **given)
+            work = function(CommandContext(chosen, Output(as_json=as_json)), **given)
+            if inspect.iscoroutine(work):
+                import asyncio
+
+                asyncio.run(work)
 
         own = list(inspect.signature(function).parameters.values())[1:]
         parameters = [_keyword("context", typer.Context)]

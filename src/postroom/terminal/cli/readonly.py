@@ -25,6 +25,8 @@ TABLES = frozenset({"meta", "scopes", "queues", "figures", "messages", "contents
 
 
 class ReadOnlyFile:
+    reads_inline = True
+
     def __init__(self, path: Path, *, immutable: bool = False) -> None:
         """`immutable` promises that nobody writes the file; SQLite then leaves nothing beside it."""
         self.path = path

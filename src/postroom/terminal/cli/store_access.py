@@ -4,7 +4,7 @@ import contextlib
 import getpass
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,8 @@ from postroom.terminal.cli.errors import NoStore
 from postroom.terminal.cli.output import Output
 
 if TYPE_CHECKING:  # a command that opens no store starts without what it takes to open one
-    from postroom.runtime import SyncRoom
+    from postroom.runtime import Room, SyncRoom
+    from postroom.services import Caller, Services
     from postroom.terminal.cli.readonly import ReadOnlyFile
 
 OVERDUE_S = 3
@@ -62,6 +63,90 @@ class CommandContext:
             raise InvalidField("--store", f"{file} is a folder; name the store's file in it")
         return file
 
+    @property
+    def caller(self) -> "Caller":
+        """Whoever is at the keyboard of this machine is the owner."""
+        from postroom.services import callers
+
+        return callers.owner(actor=whoami())
+
+    @contextlib.asynccontextmanager
+    async def services(
+        self, *, change: bool = False, make: bool = False, at_messages: bool = False
+    ) -> "AsyncIterator[Services]":
+        """What every command asks: of the server that runs, if one owns this store; else in this process.
+
+        `change` something, else the store is only read, and whoever owns it is not disturbed. `make` it when
+        it is not there.
+        """
+        from postroom.runtime import Room, RoomOptions
+        from postroom.runtime.core import RoomCore
+        from postroom.services import Services
+
+        path = self.path
+        if (server := self._server(path)) is not None:
+            async with server as services:
+                yield services
+            return
+        if not (change or make):
+            async with self._services_to_look(path, at_messages=at_messages) as services:
+                yield services
+            return
+        self._make_store(path, make=make)
+        try:
+            core = RoomCore.open(self.url, RoomOptions(actor=whoami(), housekeeping=False))
+        except StoreInUse:
+            # A server may have taken it since.
+            if (server := self._server(path)) is None:
+                raise
+            async with server as services:
+                yield services
+            return
+        room = Room(core)
+        try:
+            await _let_time_pass(room)
+            yield Services(room, clock=self.clock)
+        finally:
+            await room.close()
+
+    @contextlib.asynccontextmanager
+    async def _services_to_look(self, path: Path, *, at_messages: bool) -> "AsyncIterator[Services]":
+        from postroom.runtime import Room, RoomOptions
+        from postroom.runtime.core import RoomCore
+        from postroom.services import Services
+        from postroom.terminal.cli.readonly import ReadOnlyFile
+
+        file = ReadOnlyFile(path)
+        room = Room(RoomCore(file, RoomOptions(actor=whoami(), housekeeping=False)))
+        try:
+            if at_messages and not self.out.as_json:
+                self._say_when_overdue(file)
+            yield Services(room, clock=self.clock)
+        finally:
+            await room.close()
+
+    def _server(self, path: Path) -> "contextlib.AbstractAsyncContextManager[Services] | None":
+        """The services of the server of this home, if it runs and owns this store."""
+        from postroom.app.roles import running
+
+        wanted = str(path.absolute())
+        found = next((each for each in running(home() / "run") if each.url and each.store == wanted), None)
+        if found is None or found.url is None:
+            return None
+        from postroom.app.home import Home
+        from postroom.terminal.cli.connection import token_of
+        from postroom.terminal.cli.remote import remote_services
+
+        return remote_services(found.url, token_of(Home.of()))
+
+    def _make_store(self, path: Path, *, make: bool) -> None:
+        if path.exists():
+            return
+        if not make:
+            raise NoStore(path=str(path))
+        _make_home(path)
+        _make_file(path)
+
     @contextlib.contextmanager
     def room(self, *, make: bool = False) -> "Iterator[SyncRoom]":
         """Own the store while this lasts, to change something; `make` it when it is not there."""
@@ -69,11 +154,7 @@ class CommandContext:
         from postroom.runtime.core import RoomCore
 
         path = self.path
-        if not path.exists():
-            if not make:
-                raise NoStore(path=str(path))
-            _make_home(path)
-            _make_file(path)
+        self._make_store(path, make=make)
         try:
             room = SyncRoom(RoomCore.open(self.url, RoomOptions(actor=whoami(), housekeeping=False)))
         except StoreInUse:
@@ -84,7 +165,7 @@ class CommandContext:
                 yield room
             return
         with contextlib.closing(room):
-            _let_time_pass(room)
+            _let_time_pass_here(room)
             yield room
 
     def _of_the_house(self, path: Path) -> "SyncRoom | None":
@@ -148,8 +229,18 @@ def _make_file(path: Path) -> None:
         path.touch(mode=0o600)
 
 
-def _let_time_pass(room: "SyncRoom") -> None:
+async def _let_time_pass(room: "Room") -> None:
     """Leases, delays and lives that ran out while nobody had the store open end before anything else."""
+    from postroom.kernel import commands as c
+    from postroom.kernel.housekeeping.housekeepers import VISIBILITY
+
+    cursor: int | None = 0
+    while cursor is not None:
+        step = await room.run(c.Housekeep(name=VISIBILITY, cursor=cursor, actor=VISIBILITY))
+        cursor = step.cursor
+
+
+def _let_time_pass_here(room: "SyncRoom") -> None:
     from postroom.kernel import commands as c
     from postroom.kernel.housekeeping.housekeepers import VISIBILITY
 

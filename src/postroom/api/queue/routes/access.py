@@ -7,12 +7,11 @@ import msgspec
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from postroom.api.queue import callers, documents
+from postroom.api.queue import documents
 from postroom.api.queue.access import needs, visible_scope
 from postroom.api.queue.bodies import RequestBody, Slug, Text
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
-from postroom.api.queue.errors import NoSuchThing, PermissionMissing
 from postroom.api.queue.request_context import RequestContext, Visiting
 from postroom.api.queue.service import new_id
 from postroom.api.queue.views import when
@@ -24,6 +23,7 @@ from postroom.kernel.access import acl, permissions, trust
 from postroom.kernel.access.acl import AclEntry, Principal
 from postroom.kernel.access.permissions import ROLE_PERMISSIONS, Permission
 from postroom.kernel.access.trust import Trust
+from postroom.services.errors import NoSuchThing, PermissionMissing
 
 Rate = Annotated[int, Field(ge=1, le=1_000_000)]
 PermissionName = Literal["view", "publish", "consume", "manage"]
@@ -239,14 +239,14 @@ def _add_roles(routes: APIRouter) -> None:
             "permissions": _names(visit, body.module_permissions, "module_permissions"),
         }
         await documents.file(
-            visit, callers.ROLES, body.name, data, note={"name": body.name}, new=True, label=body.name
+            visit, permissions.ROLES, body.name, data, note={"name": body.name}, new=True, label=body.name
         )
         return one({"name": body.name, "module_permissions": data["permissions"]}, status=201)
 
     @routes.get("/iam/custom-roles", openapi_extra=needs("manage", "role.list", whole=True))
     async def list_roles(visit: Visiting) -> Json:
         """The roles of the tenant itself."""
-        found = await documents.listed(visit, callers.ROLES)
+        found = await documents.listed(visit, permissions.ROLES)
         return many(
             [{"name": each.data["name"], "module_permissions": each.data["permissions"]} for each in found]
         )
@@ -256,7 +256,7 @@ def _add_roles(routes: APIRouter) -> None:
     )
     async def delete_role(visit: Visiting, name: str) -> Response:
         """Keys with this role lose what it gave at once."""
-        await documents.unfile(visit, callers.ROLES, name, "role", note={"name": name})
+        await documents.unfile(visit, permissions.ROLES, name, "role", note={"name": name})
         return Response(status_code=204)
 
     @routes.put(
@@ -265,7 +265,7 @@ def _add_roles(routes: APIRouter) -> None:
     async def set_permissions(visit: Visiting, user_id: str, body: UserPermissions) -> Json:
         """What a user may do, replacing what was set before; keys assigned to the user follow at once."""
         data = {"permissions": _names(visit, body.permissions, "permissions")}
-        await documents.file(visit, callers.USERS, user_id, data, note={"user": user_id})
+        await documents.file(visit, permissions.USERS, user_id, data, note={"user": user_id})
         return one({"user_id": user_id, **data})
 
 
@@ -280,14 +280,14 @@ def _add_tenants(routes: APIRouter) -> None:
     async def list_tenants(visit: Visiting) -> Json:
         """For the owner: all tenants, and the measures they have of their own."""
         found = await visit.house.ask(
-            lambda reader: reader.documents("", callers.TENANTS, "", "", documents.MOST)
+            lambda reader: reader.documents("", permissions.TENANTS, "", "", documents.MOST)
         )
         return many([each.data for each in found])
 
     @routes.put("/tenants/{slug}/rates", openapi_extra=needs("manage", "tenant.rates", owner=True))
     async def set_rates(visit: Visiting, slug: str, body: TenantRates) -> Json:
         """How many requests a minute the tenant has; also for the tenant of the house itself."""
-        found = await visit.house.ask(lambda reader: reader.document("", callers.TENANTS, slug))
+        found = await visit.house.ask(lambda reader: reader.document("", permissions.TENANTS, slug))
         if (found is None or found.gone) and slug != visit.tenant:
             raise NoSuchThing(what="tenant", id=slug)
         kept = found.data if found is not None and not found.gone else {"slug": slug}
@@ -299,7 +299,7 @@ def _add_tenants(routes: APIRouter) -> None:
 async def _file_tenant(visit: RequestContext, slug: str, data: dict[str, Any], *, new: bool = False) -> None:
     await visit.house.run(
         service_commands.PutServiceDocument(
-            kind=callers.TENANTS,
+            kind=permissions.TENANTS,
             key=slug,
             data=data,
             note={"tenant": slug},

@@ -7,12 +7,11 @@ import msgspec
 from fastapi import APIRouter
 from pydantic import Field
 
-from postroom.api.queue import callers, documents
+from postroom.api.queue import documents
 from postroom.api.queue.access import needs
 from postroom.api.queue.bodies import RequestBody, Text
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
-from postroom.api.queue.errors import NoSuchThing, PermissionMissing
 from postroom.api.queue.request_context import RequestContext, Visiting
 from postroom.api.queue.service import new_id
 from postroom.api.queue.views import when
@@ -23,6 +22,8 @@ from postroom.kernel import commands as c
 from postroom.kernel.access import keys, permissions
 from postroom.kernel.access.keys import Key
 from postroom.kernel.access.permissions import ADMINS, ROLE_PERMISSIONS, Permission, Role
+from postroom.services.errors import NoSuchThing, PermissionMissing
+from postroom.services.rights import holder_of
 
 GRACE_S = 3600
 
@@ -97,7 +98,7 @@ async def _wanted(visit: RequestContext, body: NewKey) -> tuple[Permission, ...]
         wanted.add(permission)
     if body.role is not None and body.role not in ROLE_PERMISSIONS:
         role = str(body.role)
-        found = await visit.house.ask(lambda reader: reader.document(visit.tenant, callers.ROLES, role))
+        found = await visit.house.ask(lambda reader: reader.document(visit.tenant, permissions.ROLES, role))
         if found is None or found.gone:
             raise InvalidField("role", f"there is no role {role!r}")
     return tuple(sorted(wanted))
@@ -112,7 +113,7 @@ async def _check_may_hold(visit: RequestContext, key: Key) -> None:
         raise PermissionMissing(permission=f"… of the role {key.role}")
     if caller.is_admin:
         return
-    given = await visit.house.ask(lambda reader: callers.of_key(reader, key, visit.tenant))
+    given = await visit.house.ask(lambda reader: holder_of(reader, key))
     for permission in sorted(given.permissions - caller.permissions):
         raise PermissionMissing(permission=permission)
     # An access list may let these in where the caller is not.

@@ -1,6 +1,5 @@
 """Messages: published, listed, read, cancelled; whole conversations by their correlation id."""
 
-import binascii
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -12,7 +11,6 @@ from postroom.api.queue.cursors import Cursor, Limit
 from postroom.api.queue.envelopes import Many, One, many, one
 from postroom.api.queue.request_context import RequestContext, Visiting
 from postroom.api.responses import Json
-from postroom.clock import from_datetime
 from postroom.errors import InvalidField, SchemaNotFound, SystemQueue
 from postroom.kernel import checks, model
 from postroom.kernel import commands as c
@@ -44,37 +42,15 @@ async def read(visit: RequestContext, message_id: str) -> dict[str, Any]:
 
 
 async def new_message(visit: RequestContext, body: NewMessageBody) -> model.NewMessage:
-    content_type = _plain_type(body.content_type)
-    try:
-        content = views.body_from(content_type, body.body)
-    except (binascii.Error, ValueError, TypeError):
-        raise InvalidField("body", f"of type {content_type} must be base64") from None
+    draft = body.draft(visit.caller)
     if body.hitl_spec is not None and not {"sections", "pattern"} & set(body.hitl_spec):
         raise HitlInvalid(problem="it must have sections or name a pattern")
     for name in sorted(RULES_SET & set(body.hitl_spec or ())):
         raise HitlInvalid(problem=f"{name!r} is set by rules and time-outs alone")
     await _check_ways(visit, body.hitl_spec or {})
     if body.schema_ is not None:
-        await _check_schema(visit, body.schema_, content)
-    caller = visit.caller
-    return model.NewMessage(
-        body=content,
-        message_type=body.message_type,
-        content_type=content_type,
-        priority_tier=body.priority_tier,
-        priority_score=body.priority_score,
-        labels=body.labels or None,
-        ttl_s=body.ttl_seconds,
-        deadline=from_datetime(body.deadline) if body.deadline else None,
-        delay_until=from_datetime(body.delay_until) if body.delay_until else None,
-        delay_s=body.delay_seconds,
-        idempotency_key=body.idempotency_key,
-        correlation_id=body.correlation_id,
-        causation_id=body.causation_id,
-        hitl_spec=body.hitl_spec,
-        source_type=caller.source_type,
-        source_id=caller.user_id or caller.id,
-    )
+        await _check_schema(visit, body.schema_, draft.body)
+    return draft
 
 
 async def _check_ways(visit: RequestContext, spec: dict[str, Any]) -> None:
@@ -96,12 +72,6 @@ async def _check_ways(visit: RequestContext, spec: dict[str, Any]) -> None:
 
     if names:
         await visit.house.ask(look)
-
-
-def _plain_type(content_type: str) -> str:
-    """JSON is always UTF-8, so that a client who says so says nothing new."""
-    kind, _, _ = content_type.partition(";")
-    return checks.JSON if kind.strip().lower() == checks.JSON else content_type
 
 
 async def _check_schema(visit: RequestContext, wanted: str, content: Any) -> None:

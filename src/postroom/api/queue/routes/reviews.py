@@ -10,7 +10,6 @@ from postroom.api.queue.access import needs, visible_page
 from postroom.api.queue.bodies import RequestBody, Text
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
-from postroom.api.queue.errors import AclDenied
 from postroom.api.queue.request_context import RequestContext, Visiting
 from postroom.api.queue.routes.messages import read as read_message
 from postroom.api.queue.routes.messages import shown as message_shown
@@ -21,6 +20,7 @@ from postroom.kernel.ports import MessageFilter, Reader
 from postroom.kernel.reviews import answering, patterns
 from postroom.kernel.rows import Stored
 from postroom.kernel.templates import filled, holes
+from postroom.services.errors import AclDenied
 
 PLACE = "/scopes/{scope_id}/hitl-patterns"
 MOST_LOOKED = 5000

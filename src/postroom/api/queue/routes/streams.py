@@ -16,7 +16,6 @@ from postroom.api.queue.access import AccessCheck, find_queue, needs
 from postroom.api.queue.bodies import RequestBody, Text
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
-from postroom.api.queue.errors import AclDenied
 from postroom.api.queue.request_context import RequestContext, Visiting
 from postroom.api.queue.service import new_id
 from postroom.api.responses import Json
@@ -28,6 +27,7 @@ from postroom.kernel.model import Queue
 from postroom.kernel.ports import Reader
 from postroom.kernel.service_ports import Chunk
 from postroom.kernel.streams import Stream, StreamNotFound
+from postroom.services.errors import AclDenied
 
 PLACE = "/scopes/{scope_id}/streams"
 POLL_S = 5.0

@@ -7,7 +7,6 @@ from postroom.api.queue.access import AccessCheck, find_queue, needs
 from postroom.api.queue.bodies import NewSubscription, SeenKey
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
-from postroom.api.queue.errors import NoSuchThing
 from postroom.api.queue.request_context import RequestContext, Visiting
 from postroom.api.responses import Json
 from postroom.errors import InvalidField, QueueNotFound
@@ -15,6 +14,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.access.acl import AccessVerdict
 from postroom.kernel.model import Counts, Subscription
 from postroom.kernel.ports import Reader
+from postroom.services.errors import NoSuchThing
 
 PLACE = "/scopes/{scope_id}/subscriptions"
 

@@ -1,4 +1,4 @@
-"""Ids that tell nothing: numbers of scopes and queues would show how many other tenants have.
+"""Ids of scopes and queues that tell nothing: their numbers would show how many other tenants have.
 
 An id is a keyed hash of the number, with a secret of the store; the way back is among the tenant's own.
 """
@@ -6,9 +6,22 @@ An id is a keyed hash of the number, with a secret of the store; the way back is
 import hashlib
 import hmac
 import uuid
+from collections.abc import Iterable
+
+# The document that holds the secret; it belongs to no tenant.
+SECRETS = "secret"
+NAME = "ids"
 
 
-class Opaque:
+CHARS = 36
+
+
+def is_public_id(name: str) -> bool:
+    """Whether it may be one."""
+    return isinstance(name, str) and len(name) == CHARS
+
+
+class PublicIds:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self._known: dict[tuple[str, int], str] = {}
@@ -28,3 +41,7 @@ class Opaque:
 
     def subscription(self, number: int) -> str:
         return self.id("subscription", number)
+
+    def find(self, kind: str, wanted: str, numbers: Iterable[int]) -> int | None:
+        """The one of these numbers that has this id."""
+        return next((number for number in numbers if self.id(kind, number) == wanted), None)

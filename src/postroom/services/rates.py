@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from postroom.api.queue.errors import RateLimited
 from postroom.clock import SECOND, Clock
+from postroom.services.errors import RateLimited
 
 WINDOW = 60 * SECOND
 

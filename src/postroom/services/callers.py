@@ -1,0 +1,125 @@
+"""Who asks: one class for everybody, whichever entrance they came through, with what they may do."""
+
+from enum import StrEnum
+
+import msgspec
+
+from postroom.kernel.access.keys import Key
+from postroom.kernel.access.permissions import ADMINS, ALL, Permission, Role
+from postroom.kernel.checks import DEFAULT_SCOPE
+
+DEFAULT_TENANT = "default"
+OWNER_TYPE = "house"
+
+
+class CallerKind(StrEnum):
+    OWNER = "owner"
+    BROWSER = "browser"
+    LOCAL = "local"
+    KEY = "key"
+    AGENT = "agent"
+
+
+OWNERS = frozenset({CallerKind.OWNER, CallerKind.BROWSER, CallerKind.LOCAL})
+AGENT_PERMISSIONS = frozenset({Permission.VIEW, Permission.PUBLISH, Permission.CONSUME})
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """`actor` is how the ledger and claims name them. What comes with a `request_id` is kept in the audit."""
+
+    kind: CallerKind
+    name: str
+    actor: str
+    tenant: str = DEFAULT_TENANT
+    permissions: frozenset[Permission] = ALL
+    role: str | None = None
+    key: Key | None = None
+    user_id: str | None = None
+    source_type: str = "user"
+    turn: str = ""
+    """The message an agent works on."""
+    request_id: str = ""
+
+    @property
+    def is_owner(self) -> bool:
+        return self.kind in OWNERS
+
+    @property
+    def is_admin(self) -> bool:
+        """Access lists do not hold them back."""
+        return self.is_owner or (self.kind is CallerKind.KEY and self.role in ADMINS)
+
+    @property
+    def scope_id(self) -> int:
+        """The one scope a key is bound to; 0 for all others."""
+        return self.key.scope_id if self.key is not None else 0
+
+    @property
+    def scope(self) -> str | None:
+        """The only scope they may work in, by its name; None: whichever lists and keys let them into."""
+        return DEFAULT_SCOPE if self.kind is CallerKind.AGENT else None
+
+    @property
+    def type(self) -> str:
+        """As the audit and access lists name their kind."""
+        if self.kind is CallerKind.KEY:
+            return "api_key"
+        return "agent" if self.kind is CallerKind.AGENT else OWNER_TYPE
+
+    @property
+    def id(self) -> str:
+        if self.key is not None:
+            return self.key.id
+        return self.name if self.kind is CallerKind.AGENT else "owner"
+
+    @property
+    def principals(self) -> frozenset[tuple[str, str]]:
+        """Everything an access list may know them as."""
+        found = {(self.type, self.id)}
+        if self.role is not None:
+            found.add(("role", self.role))
+        if self.user_id is not None:
+            found.add(("user", self.user_id))
+        if self.key is not None:
+            found |= {("group", group) for group in self.key.groups}
+        return frozenset(found)
+
+    def of_tenant(self, tenant: str) -> "Caller":
+        return msgspec.structs.replace(self, tenant=tenant)
+
+    def with_request(self, request_id: str) -> "Caller":
+        return msgspec.structs.replace(self, request_id=request_id)
+
+
+def owner(
+    tenant: str = DEFAULT_TENANT, *, kind: CallerKind = CallerKind.OWNER, name: str = "owner", actor: str = ""
+) -> Caller:
+    """The owner of the house: by token, logged in with a browser, or at the shell (`actor` names them)."""
+    return Caller(
+        kind=kind, name=name, actor=actor or f"{OWNER_TYPE}:owner", tenant=tenant, role=Role.SUPER_ADMIN
+    )
+
+
+def agent(name: str, turn: str = "") -> Caller:
+    return Caller(
+        kind=CallerKind.AGENT,
+        name=name,
+        actor=name,
+        permissions=AGENT_PERMISSIONS,
+        source_type="agent",
+        turn=turn,
+    )
+
+
+def key_holder(key: Key, permissions: frozenset[Permission]) -> Caller:
+    return Caller(
+        kind=CallerKind.KEY,
+        name=f"api_key:{key.id}",
+        actor=f"api_key:{key.id}",
+        tenant=key.tenant,
+        permissions=permissions,
+        role=key.role,
+        key=key,
+        user_id=key.user_id,
+        source_type=key.actor_type,
+    )

@@ -1,0 +1,79 @@
+"""What all services stand on: the room, the clock, whose mail is the house's own, and what is remembered."""
+
+import asyncio
+import contextlib
+import secrets
+
+from postroom.clock import Clock
+from postroom.errors import SlugTaken
+from postroom.kernel import service_commands
+from postroom.kernel.access import keys
+from postroom.kernel.erasure.subject import ErasableLake
+from postroom.kernel.model import Scope
+from postroom.kernel.ports import Reader
+from postroom.runtime import Room
+from postroom.services import public_ids
+from postroom.services.public_ids import PublicIds
+from postroom.services.rights import RightsCache
+
+OWN_SCOPES = frozenset({"office"})
+
+
+class ServiceContext:
+    """`own_scopes` of the room's own tenant are for the owner, and for keys that are bound to them."""
+
+    def __init__(
+        self,
+        room: Room,
+        *,
+        clock: Clock | None = None,
+        lake: ErasableLake | None = None,
+        own_scopes: frozenset[str] = OWN_SCOPES,
+    ) -> None:
+        self.room = room
+        self.clock = clock or room.clock
+        self.lake = lake
+        self.rights = RightsCache()
+        self._own_scopes = own_scopes
+        self._names: dict[int, tuple[str, str]] = {}
+        self._ids: PublicIds | None = None
+        self._making = asyncio.Lock()
+
+    def is_own(self, scope: Scope) -> bool:
+        return scope.slug in self._own_scopes and scope.tenant == self.room.tenant
+
+    def queue_name(self, reader: Reader, queue_id: int) -> tuple[str, str]:
+        """Scope and slug of a queue, also of one that was deleted: they never change."""
+        if queue_id not in self._names:
+            self._names.update(reader.queue_names())
+        return self._names[queue_id]
+
+    def known_ids(self, reader: Reader) -> PublicIds | None:
+        """None while no id was ever given out: then no name can be one."""
+        if self._ids is None:
+            found = reader.document(keys.NOBODY, public_ids.SECRETS, public_ids.NAME)
+            if found is not None:
+                self._ids = PublicIds(bytes.fromhex(found.data["hex"]))
+        return self._ids
+
+    async def public_ids(self) -> PublicIds:
+        """With a secret of this store, made when it is first needed."""
+        if self._ids is None:
+            async with self._making:
+                if await self.room.look(self.known_ids) is None:
+                    await self._make_secret()
+        assert self._ids is not None
+        return self._ids
+
+    async def _make_secret(self) -> None:
+        command = service_commands.PutServiceDocument(
+            kind=public_ids.SECRETS,
+            key=public_ids.NAME,
+            data={"hex": secrets.token_hex(32)},
+            tenant=keys.NOBODY,
+            actor="service",
+            new=True,
+        )
+        with contextlib.suppress(SlugTaken):  # another process was first
+            await self.room.run(command)
+        await self.room.look(self.known_ids)

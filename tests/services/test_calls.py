@@ -1,0 +1,96 @@
+"""One call, one commit: the audit entry is in it, and what was refused leaves its entry alone."""
+
+from typing import Any
+
+import pytest
+
+from postroom.errors import InvalidField, PostroomError, ScopeNotFound
+from postroom.kernel.access.permissions import Permission
+from postroom.services.calls import Operation
+from postroom.services.errors import KeyTooNarrow, OwnerOnly, PermissionMissing
+from tests.services.conftest import ServedRoom
+
+RULE: dict[str, Any] = {"name": "r", "action": {"type": "archive"}}
+
+
+def count_commits(served: ServedRoom, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The ledger's head after each durable commit."""
+    store, heads = served.room._core.store, []
+    plain = store.commit
+
+    def commit(tx: Any) -> None:
+        plain(tx)
+        heads.append(tx.head_seq())
+
+    monkeypatch.setattr(store, "commit", commit)
+    return heads
+
+
+async def test_a_change_and_its_audit_entry_are_one_commit(
+    served: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = count_commits(served, monkeypatch)
+    made = await served.services.rules.create(served.owner.with_request("req-1"), "work", RULE)
+    assert len(commits) == 1
+    [entry] = await served.audit()
+    assert (entry.id, entry.event_type, entry.status, entry.allowed) == ("req-1", "rule.create", 201, True)
+    assert entry.scope_id == made.scope_id
+    assert made.rule.id in entry.details
+
+
+async def test_what_was_refused_leaves_its_entry_and_nothing_else(served: ServedRoom) -> None:
+    head = await served.room.head()
+    with pytest.raises(InvalidField):
+        await served.services.rules.create(served.owner.with_request("req-1"), "work", {**RULE, "name": ""})
+    [entry] = await served.audit()
+    assert (entry.event_type, entry.status, entry.allowed) == ("rule.create", 422, True)
+    assert await served.room.head() == head, "the ledger tells of changes, and there was none"
+    assert await served.services.rules.list_all(served.owner, "work") == []
+
+
+async def test_what_is_only_looked_at_is_kept_too(served: ServedRoom) -> None:
+    await served.services.rules.list_all(served.owner.with_request("req-1"), "work")
+    [entry] = await served.audit()
+    assert (entry.event_type, entry.status) == ("rule.list", 200)
+
+
+async def test_the_owner_at_the_shell_is_not_audited(served: ServedRoom) -> None:
+    await served.services.rules.create(served.owner, "work", RULE)
+    assert await served.audit() == []
+
+
+async def test_an_entry_that_cannot_commit_takes_its_change_with_it(
+    served: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = served.owner.with_request("req-1")
+    await served.services.rules.create(caller, "work", RULE)
+    with pytest.raises(PostroomError):  # the id of an entry is used once
+        await served.services.rules.create(caller, "work", {**RULE, "name": "second"})
+    assert [each.rule.name for each in await served.services.rules.list_all(served.owner, "work")] == ["r"]
+
+
+@pytest.mark.parametrize("permissions", [("view",), ("view", "publish", "consume")])
+async def test_a_right_is_asked_for_before_a_name_tells_anything(
+    served: ServedRoom, permissions: tuple[str, ...]
+) -> None:
+    holder = (await served.key(*permissions)).with_request("req-1")
+    for scope in ("work", "nowhere"):
+        with pytest.raises(PermissionMissing):
+            await served.services.rules.create(holder.with_request(f"req-{scope}"), scope, RULE)
+    told = {entry.id: entry for entry in await served.audit(allowed=False)}
+    assert told["req-work"].scope_id != 0, "the audit of the scope tells of refused calls"
+    assert told["req-nowhere"].scope_id == 0
+
+
+async def test_a_key_of_another_tenant_finds_nothing(served: ServedRoom) -> None:
+    stranger = await served.key("manage", "view", tenant="globex")
+    with pytest.raises(ScopeNotFound):
+        await served.services.rules.list_all(stranger, "work")
+
+
+async def test_what_is_for_the_owner_or_the_whole_tenant_says_so(served: ServedRoom) -> None:
+    scope = await served.room.scope("work")
+    bound = await served.key("manage", scope_id=scope.id)
+    assert isinstance(Operation("x", Permission.MANAGE, owner=True).refusal(bound), OwnerOnly)
+    assert isinstance(Operation("x", Permission.MANAGE, whole=True).refusal(bound), KeyTooNarrow)
+    assert Operation("x", Permission.MANAGE, owner=True, whole=True).refusal(served.owner) is None
