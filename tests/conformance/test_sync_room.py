@@ -30,7 +30,7 @@ def test_both_rooms_have_the_same_verbs_with_the_same_parameters() -> None:
             if not name.startswith("_")
         }
 
-    tasks = {"leader", "ledger_reader"}  # these do their work in tasks of an event loop
+    tasks = {"leader", "ledger_reader", "woken"}  # these do their work in tasks of an event loop
     assert {name: surface(Room)[name] for name in surface(Room).keys() - tasks} == surface(SyncRoom)
 
 

@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeVar, Unpack
 
+from postroom.clock import Clock
 from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.budgets.model import Budget
 from postroom.kernel.ledger import Event, Head
+from postroom.kernel.limits import Limits
 from postroom.kernel.model import (
     Counts,
     Document,
@@ -52,6 +54,23 @@ class SyncRoom:
     @property
     def actor(self) -> str:
         return self._builder.actor
+
+    @property
+    def tenant(self) -> str:
+        """Whose room it is when nobody says otherwise."""
+        return self._builder.tenant
+
+    @property
+    def clock(self) -> Clock:
+        return self._core.clock
+
+    @property
+    def limits(self) -> Limits:
+        return self._core.options.limits
+
+    def to_message(self, stored: Stored, *, with_token: bool = False) -> Message:
+        """A row as users see it."""
+        return self._core.directory.message(stored, with_token=with_token)
 
     def run(self, command: c.Command) -> Any:
         """Carry out any command of the kernel; returns when its outcome is durable."""
@@ -102,8 +121,8 @@ class SyncRoom:
             taken = self._wait_and_claim(command, wait)
         return taken.messages
 
-    def look(self, question: Callable[[Reader], T]) -> T:
-        """Ask the store anything; all of one question is answered from one snapshot."""
+    def look(self, question: Callable[[Reader], T], *, quick: bool = False) -> T:
+        """Ask the store anything; all of one question is answered from one snapshot. Here all are `quick`."""
         return self._core.read(question)
 
     def _wake(self) -> None:
