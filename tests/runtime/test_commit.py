@@ -1,6 +1,7 @@
 """Group commit: nobody is answered before the commit, only the guilty fail, and a close finishes the work."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -247,6 +248,53 @@ def test_whoever_finds_the_writer_busy_waits_or_is_told(store: FakeStore, commit
     caller.join(WAIT_S)
     assert done == ["b"]
     assert [name for group in store.committed for name in group] == ["first", "b"]
+
+
+class LateLock:
+    """A right to write that is free, and that the writer thread gets only when it is let: as when the system
+    runs another thread first."""
+
+    def __init__(self) -> None:
+        self.wanted = threading.Event()
+        self.granted = threading.Event()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self.wanted.set()
+        assert self.granted.wait(WAIT_S)
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        return self._lock.acquire(blocking=blocking)
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+def test_nobody_overtakes_those_who_wait(store: FakeStore, committer: Committer) -> None:
+    """A caller in a loop would otherwise find the right to write free again and again, and the others never."""
+    lock: Any = LateLock()
+    committer._writing = lock
+    waiting = [Answers(), Answers()]
+    for name, answers in zip("ab", waiting, strict=True):
+        committer.submit(CommitRequest((Do(name=name),), answers.deliver))
+        assert lock.wanted.wait(WAIT_S), "the writer has the first in hand; the second waits"
+    try:
+        assert committer.try_now((Do(name="late"),)) is None
+        assert not committer.try_half((Do(name="late"),), lambda outcomes: None)
+        done: list[Any] = []
+        caller = threading.Thread(target=lambda: done.append(committer.execute(Do(name="late"))))
+        caller.start()
+        while committer._inbox.qsize() < 2 and not done:  # until it waits with the others, or was let through
+            time.sleep(0.001)
+    finally:
+        lock.granted.set()
+    caller.join(WAIT_S)
+    assert [answers.values() for answers in waiting] == [["a"], ["b"]]
+    assert [name for group in store.committed for name in group] == ["a", "b", "late"]
 
 
 def test_an_answer_that_cannot_be_handed_back_stops_nobody(

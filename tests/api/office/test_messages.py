@@ -1,6 +1,11 @@
 """Mail over HTTP: accepted is durable, repeats are told, and answers come back."""
 
-from tests.api.house import House
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.api.house import House, opened
 
 
 async def test_a_message_is_answered_by_its_agent(house: House) -> None:
@@ -15,3 +20,32 @@ async def test_a_message_is_answered_by_its_agent(house: House) -> None:
     assert reply["messageId"] == sent.json()["messageId"]
     assert reply["channel"] == "web"
     assert isinstance(reply["id"], int)
+
+
+@pytest.mark.parametrize("replies", ["each", "combined"])
+async def test_posts_of_one_message_that_come_at_once_are_one_message(tmp_path: Path, replies: str) -> None:
+    """As when a client retries before the first answer: nobody has been told yet that it is there."""
+    body = {"message": "@coder hello", "sender": "Ann", "channel": "web", "messageId": "m-1"}
+    at_once = 8
+
+    async with opened(tmp_path, works=False, replies={"mode": replies}) as house:
+
+        async def post() -> Any:
+            async with house.stranger(authorization=house.http.headers["authorization"]) as http:
+                await http.get("/api/agents")  # connected; from here on they come together
+                ready.release()
+                await go.wait()
+                return (await http.post("/api/message", json=body)).json()
+
+        ready, go = asyncio.Semaphore(0), asyncio.Event()
+        posts = [asyncio.create_task(post()) for _ in range(at_once)]
+        for _ in posts:
+            await ready.acquire()
+        go.set()
+        answers = await asyncio.gather(*posts)
+        assert {answer["messageId"] for answer in answers} == {"m-1"}
+        messages = (await house.room.messages(scope="office")).messages
+    inboxes = sorted(message.queue for message in messages if message.queue.startswith("inbox/"))
+    assert inboxes == ["inbox/coder"]
+    gathered = [message for message in messages if not message.queue.startswith("inbox/")]
+    assert len(gathered) == (replies == "combined"), "one answer is owed"

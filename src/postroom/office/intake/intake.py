@@ -161,6 +161,7 @@ def _envelope(mail: Incoming, routed: Routed, talk: str, timeout_s: float, actor
         message_type="office.gather",
         delay_s=timeout_s,
         agent=routed.letters[0].agent,
+        idempotency_key=f"{talk}:gather" if mail.platform_id else None,
         **_from(mail, talk),
     )
     return c.Publish(queue=queues.GATHER, messages=[message], actor=actor)
