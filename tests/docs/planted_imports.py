@@ -1,4 +1,4 @@
-"""Plants every import that the contracts forbid into a copy of the package, and prints what the contracts say.
+"""Plants every import that the contracts forbid into a copy of the package, and prints what they say to it.
 
 A process of its own, since the copy must be found under the package's name: python planted_imports.py FOLDER
 PYPROJECT, where FOLDER holds the copy.

@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).with_name("planted_imports.py")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("planted")
     source = REPOSITORY / "src" / "postroom"
-    shutil.copytree(source, folder / "postroom", ignore=lambda where, names: _other_than_python(where, names))
+    shutil.copytree(source, folder / "postroom", ignore=_other_than_python)
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(folder), str(REPOSITORY / "pyproject.toml")],
         cwd=folder,
@@ -31,7 +31,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def _other_than_python(where: str, names: list[str]) -> list[str]:
+def _other_than_python(where: Any, names: list[str]) -> list[str]:
     return [name for name in names if not name.endswith(".py") and not Path(where, name).is_dir()]
 
 

@@ -275,7 +275,7 @@ class LateLock:
 
 
 def test_nobody_overtakes_those_who_wait(store: FakeStore, committer: Committer) -> None:
-    """A caller in a loop would otherwise find the right to write free again and again, and the others never."""
+    """A caller in a loop would otherwise find the right to write free each time, and the others never."""
     lock: Any = LateLock()
     committer._writing = lock
     waiting = [Answers(), Answers()]
