@@ -15,7 +15,7 @@ class HeldClock(ManualClock):
 
     async def wait_for_sleepers(self, count: int = 1) -> None:
         """Until this many coroutines wait for a later moment: then `advance` reaches them."""
-        while sum(not future.done() for _, future in self._waiting) < count:
+        while len(self._waiting) < count:
             await self._joined.wait()
 
     async def wait_until(self, moment: int) -> None:
@@ -29,7 +29,8 @@ class HeldClock(ManualClock):
         try:
             await future
         finally:
-            self._waiting.remove(entry)
+            if entry in self._waiting:
+                self._waiting.remove(entry)
 
     async def sleep(self, seconds: float) -> None:
         await self.wait_until(self.now() + round(seconds * SECOND))
@@ -43,10 +44,11 @@ class HeldClock(ManualClock):
         self._wake()
 
     def _wake(self) -> None:
-        for moment, future in list(self._waiting):
-            if moment <= self.now():
-                # A test may move the clock from another thread than the loop's.
-                future.get_loop().call_soon_threadsafe(_finish, future)
+        due = [entry for entry in self._waiting if entry[0] <= self.now()]
+        self._waiting = [entry for entry in self._waiting if entry[0] > self.now()]
+        for _, future in due:
+            # A test may move the clock from another thread than the loop's.
+            future.get_loop().call_soon_threadsafe(_finish, future)
 
 
 def _finish(future: asyncio.Future[None]) -> None:

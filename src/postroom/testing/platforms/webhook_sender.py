@@ -21,6 +21,9 @@ ACCEPTED = range(200, 300)
 class PushedEvent:
     id: str
     body: bytes = field(repr=False)
+    content_type: str = "application/json"
+    # Whether the platform tries again when it was not accepted.
+    repeated: bool = True
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class WebhookSender:
             attempt = await self._attempt(event, number)
             if attempt.accepted and not self._faults.take("webhook", DeliveredTwice):
                 return
-            delay = next(delays, None)
+            delay = next(delays, None) if event.repeated else None
             number += 1
             if delay is None:
                 break
@@ -156,7 +159,8 @@ class WebhookSender:
         status, answer = None, b""
         if not (isinstance(drop, ConnectionDropped) and drop.when == "before"):
             wrong = self._faults.take("webhook", SignedWrongly) is not None
-            status, answer = await self._post(event.body, self._sign(event.body, number, wrong))
+            headers = {"Content-Type": event.content_type} | self._sign(event.body, number, wrong)
+            status, answer = await self._post(event.body, headers)
         if drop is not None:
             status = None
         attempt = WebhookAttempt(event.id, number, status, at, answer)

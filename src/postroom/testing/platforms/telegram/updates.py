@@ -105,10 +105,7 @@ class UpdateQueue:
         return info
 
     def _sign(self, body: bytes, number: int, wrong: bool) -> dict[str, str]:
-        headers = {"Content-Type": "application/json"}
-        if self._secret:
-            headers[SECRET_HEADER] = "wrong" if wrong else self._secret
-        return headers
+        return {SECRET_HEADER: "wrong" if wrong else self._secret} if self._secret else {}
 
     def _confirm_by_webhook(self, attempt: WebhookAttempt) -> None:
         self._inspect(attempt)

@@ -175,7 +175,7 @@ class FakeWhatsApp(HttpPlatform):
     def _sign(self, body: bytes, number: int, wrong: bool) -> dict[str, str]:
         secret = "not the secret" if wrong else self.app_secret
         digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-        return {"Content-Type": "application/json", "X-Hub-Signature-256": f"sha256={digest}"}
+        return {"X-Hub-Signature-256": f"sha256={digest}"}
 
     def _check_token(self, request: web.Request) -> None:
         if request.headers.get("Authorization") != f"Bearer {self.token}":
