@@ -200,7 +200,7 @@ async def read_parameters(request: web.Request) -> Parameters:
     """Query, JSON, form and multipart bodies alike."""
     values: dict[str, Any] = dict(request.query)
     files: dict[str, Attachment] = {}
-    if request.content_type == "application/json":
+    if request.content_type == "application/json" and request.body_exists:
         values |= await request.json()
     elif request.content_type in ("multipart/form-data", "application/x-www-form-urlencoded"):
         for name, value in (await request.post()).items():

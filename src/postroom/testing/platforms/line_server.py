@@ -46,7 +46,7 @@ class LineServer:
         try:
             await self._serve(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            # The client is gone, or the test broke the connection. Nobody waits for this task's end but `close`.
+            # The client is gone, or the test broke the connection: nobody else waits for this task.
             pass
         except Exception as error:
             self._report(error)
