@@ -132,3 +132,10 @@ def test_every_setting_of_the_code_is_on_the_page_and_the_other_way_round() -> N
         for name in (value if isinstance(value, dict) else (part,))
     }
     assert known == told
+
+
+def test_the_example_of_a_channel_test_runs(tmp_path: Path) -> None:
+    page = README.parent / "docs/how-to/test-a-channel.md"
+    [program] = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    done = run(program, tmp_path)
+    assert done.returncode == 0, done.stderr
