@@ -1,6 +1,6 @@
 """For people who write channels: fake platforms that speak the real protocols, under a clock the test holds.
 
-Needs `pip install 'postroom[testing]'`. Nothing of Postroom itself uses it. See docs/how-to/test-a-channel.md.
+Needs `pip install 'postroom[testing]'`. Postroom itself does not use it. See docs/how-to/test-a-channel.md.
 """
 
 from postroom.testing.held_clock import HeldClock
