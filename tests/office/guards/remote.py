@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from postroom import Room
+from postroom.clock import SystemClock
 from postroom.kernel import commands as c
+from postroom.runtime.leader import LEASE_S, Leader
 
 SIZE = 8
 
@@ -54,6 +56,9 @@ class RemoteRoom:
 
     def run(self, command: c.Command) -> Coroutine[Any, Any, Any]:
         return self._call("run", command)
+
+    def leader(self, name: str, *, lease_s: float = LEASE_S) -> Leader:
+        return Leader(self, name, SystemClock(), lease_s=lease_s)
 
     def __getattr__(self, name: str) -> Any:
         return lambda *args, **options: self._call(name, *args, **options)
