@@ -10,6 +10,7 @@ from typing import Any
 import postroom
 from postroom import Message, Room, State
 from postroom.clock import Clock
+from postroom.office import ledger_follower
 from postroom.office.intake.intake import Incoming, IntakeResult
 from postroom.office.office import Office
 from postroom.providers.protocol import Finished, Provider, SessionStarted, TurnRequest, TurnStream
@@ -111,6 +112,23 @@ class Staffed:
                 if all(m.state not in (State.PENDING, State.CLAIMED, State.DELAYED) for m in mail):
                     return list(page.messages)
                 await asyncio.sleep(0.01)
+
+    async def settled(self, within: float = 60.0) -> list[Message]:
+        """Everything in the office, once no mail is open and all that follows from what happened is done."""
+
+        async def is_read() -> bool:
+            return await self._read_to() >= (await self.room.head()).seq
+
+        async with asyncio.timeout(within):
+            while True:
+                found = await self.quiet()
+                head = (await self.room.head()).seq
+                await until(is_read)
+                if head == (await self.room.head()).seq:
+                    return found
+
+    async def _read_to(self) -> int:
+        return {each.name: each.seq for each in await self.room.positions()}.get(ledger_follower.NAME, 0)
 
 
 def document(tmp_path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -129,8 +129,7 @@ async def test_a_failure_stands_in_the_file_and_history_can_be_turned_off(tmp_pa
         assert "could not answer" in await written(tmp_path / "on", 1, "could not answer")
     async with staffed(tmp_path / "off", *rules, replies={"history": False}) as desk:
         await desk.write("@coder hello")
-        await desk.quiet()
-        await asyncio.sleep(0.4)
+        await desk.settled()
     assert not (tmp_path / "off" / "home" / "chats").exists()
 
 

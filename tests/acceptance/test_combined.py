@@ -104,8 +104,7 @@ async def test_at_the_time_out_the_answer_says_who_is_missing_and_the_rest_follo
         gate.set()
         _, late = await desk.replies(2)
         assert (late.agent, text(late)) == ("coder", "Fixed at last.\n\n- [coder]")
-        await desk.quiet()
-        await asyncio.sleep(0.3)
+        await desk.settled()
         assert len(await desk.replies(2)) == 2
 
 
@@ -187,8 +186,10 @@ async def test_an_answer_that_is_owed_survives_a_restart(
             [reply] = await desk.replies(1)
             assert len(text(reply).split("\n\n------\n\n")) == 3
         async with opened(room, tmp_path, *FAN_OUT, teams=COMBINED) as desk:
-            await room.run(c.SetPosition(name="office-clerk", seq=0))
-            await asyncio.sleep(0.3)
+            await desk.settled()
+        await room.run(c.SetPosition(name="office-clerk", seq=0))
+        async with opened(room, tmp_path, *FAN_OUT, teams=COMBINED) as desk:
+            await desk.settled()
             assert len(await _outbox(desk)) == 1, "the ledger read again makes no second answer"
 
 

@@ -16,6 +16,7 @@ from postroom.providers.protocol import Finished, TurnRequest
 from postroom.providers.script_rules import ScriptRule
 from postroom.runtime import room as rooms
 from tests.acceptance.office import AGENTS, Gate, Puppet, Staffed, opened, signed, staffed, text, until
+from tests.conformance.helpers import until_waiting
 
 CODER: dict[str, Any] = {"agents": {"coder": {"provider": "puppet"}}, "teams": {}}
 
@@ -32,7 +33,8 @@ async def test_a_stop_lets_the_turn_in_hand_finish(tmp_path: Path) -> None:
         await gate.begun()
         await desk.write("@coder two", sender_id="bob")
         stopping = asyncio.create_task(desk.office.stop(grace=60))
-        await asyncio.sleep(0.05)
+        [lane] = desk.office._lanes
+        await until(lane._stopping.is_set)
         gate.open.set()
         await stopping
         assert await outbox(desk) == ["done\n\n- [coder]"]
@@ -109,7 +111,8 @@ async def test_a_frozen_office_loses_its_turn_after_the_lease_and_its_late_resul
                 assert [text(m) for m in await desk.replies(1)] == ["from the other one\n\n- [coder]"]
                 gate.open.set()
                 await gate.over()
-                await asyncio.sleep(0.1)
+                [lane] = frozen.office._lanes
+                await until(lambda: lane._in_hand is None)
                 assert await outbox(desk) == ["from the other one\n\n- [coder]"]
                 turns = [turn.data["outcome"] for turn in await room.records("turn")]
                 assert turns == ["finished"], "nothing of the refused turn is kept"
@@ -196,8 +199,15 @@ async def test_cancelling_a_message_ends_its_turn_at_once_and_sends_nothing(tmp_
         running = await desk.write("@coder one")
         await gate.begun()
         waiting = await desk.write("@coder two", sender_id="bob")
+        [held] = running.receipts
+        ends = (await desk.room.get(held.id)).claim_expires_at or 0
         await desk.office.cancel(waiting.receipts[0].id)
-        await asyncio.sleep(0.1)
+
+        async def has_looked() -> bool:
+            """The lane, which then keeps what it still has."""
+            return ((await desk.room.get(held.id)).claim_expires_at or 0) > ends
+
+        await until(has_looked)
         assert gate.puppet.working == 1, "a waiting message is cancelled without touching the running one"
         await desk.office.cancel(running.receipts[0].id)
         await gate.over()
@@ -309,7 +319,7 @@ async def test_new_mail_is_picked_up_at_once(tmp_path: Path, monkeypatch: pytest
     puppet = Puppet(lambda request: [Finished(text="here")])
     options = {**CODER, "limits": {"lease_s": 7200.0}}
     async with staffed(tmp_path, puppets={"puppet": puppet}, **options) as desk:
-        await asyncio.sleep(0.2)
+        await until_waiting(desk.room, 2)  # the lane, and who puts answers together
         await desk.write("@coder hello")
         assert len(await desk.replies(1)) == 1
 

@@ -5,7 +5,6 @@ portal, the pipeline or the installation, and are not listed here. `KEPT` is the
 kept by several tests, it names the one that would fail first. The tests below are for what had none.
 """
 
-import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -128,7 +127,7 @@ async def test_no_failure_is_taken_for_an_answer(tmp_path: Path, kind: ErrorKind
         dead = await desk.room.get(sent.receipts[0].id)
         assert (dead.state, dead.failure_kind) == (State.DEAD, kind)
         assert len(puppet.asked) == (1 if kind in FINAL else 3)
-        await asyncio.sleep(0.1)
+        await desk.settled()
         assert len(await desk.replies(1)) == 1
 
 

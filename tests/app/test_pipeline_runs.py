@@ -181,7 +181,17 @@ async def test_a_run_that_cannot_be_started_waits_for_its_next_time(
         async with asyncio.timeout(120):
             while runs.state()["last"] is None:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
+        due, looks = PipelineRuns.due, 0
+
+        def counted(self: PipelineRuns) -> int | None:
+            nonlocal looks
+            looks += 1
+            return due(self)
+
+        monkeypatch.setattr(PipelineRuns, "due", counted)
+        async with asyncio.timeout(120):
+            while looks < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         assert not keeping.done()
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)

@@ -1,5 +1,6 @@
 """Short words for what most conformance tests do."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -72,6 +73,33 @@ async def unchanged(room: Room) -> AsyncIterator[None]:
     before = whole(room)
     yield
     assert whole(room) == before
+
+
+def waiting_claims(room: Room | SyncRoom) -> int:
+    """How many claims wait for messages to come."""
+    wakeups = room._core.wakeups
+    waiters = {waiter for waiters in wakeups._lines.values() for waiter in waiters}
+    return len(waiters) + len({wake for watchers in wakeups._watchers.values() for wake in watchers})
+
+
+def following_readers(room: Room | SyncRoom) -> int:
+    """How many wait for the ledger to go on."""
+    return len(room._core.wakeups._tails)
+
+
+async def until_waiting(room: Room, claims: int = 1) -> None:
+    """Until so many claims have looked, found nothing, and wait."""
+    async with asyncio.timeout(60):
+        while waiting_claims(room) < claims:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    # Whoever waits has asked before: commands are answered in their order.
+    await room.set_position("settled", 0)
+
+
+async def until_following(room: Room) -> None:
+    async with asyncio.timeout(60):
+        while not following_readers(room):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
 
 
 async def one(room: Room, *queues: str, **options: Any) -> Message:

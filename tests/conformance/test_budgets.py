@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from tests.conformance.helpers import LONE_SURROGATE, events, one, refused, unchanged
+from tests.conformance.helpers import LONE_SURROGATE, events, one, refused, unchanged, until_waiting
 from tests.conftest import OpenRoom
 
 from postroom import Room, State
@@ -341,7 +341,7 @@ async def test_a_thaw_wakes_whoever_waits_for_mail(room: Room) -> None:
     await room.run(c.Freeze(account="talk", reason="loop"))
     await _hold(room)
     waiting = asyncio.create_task(room.claim("jobs", wait=3600))
-    await asyncio.sleep(0.05)
+    await until_waiting(room)
     await room.run(c.Thaw(account="talk"))
     async with asyncio.timeout(60):
         assert len(await waiting) == 1

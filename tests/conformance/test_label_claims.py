@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.conformance.helpers import bodies, refused
+from tests.conformance.helpers import bodies, refused, until_waiting
 
 from postroom import Room, SyncRoom
 from postroom.errors import InvalidField
@@ -43,7 +43,7 @@ async def test_a_labelled_waiter_is_woken_and_leaves_others_their_messages(live_
     await live_room.create_queue("jobs")
     red = asyncio.create_task(live_room.claim("jobs", wait=3600, labels={"colour": "red"}))
     plain = asyncio.create_task(live_room.claim("jobs", wait=3600))
-    await asyncio.sleep(0.05)
+    await until_waiting(live_room, 2)
     await live_room.publish("jobs", "blue", labels={"colour": "blue"})
     [blue] = await asyncio.wait_for(plain, 60)
     assert blue.body == "blue", "woken at once, not at the next look"

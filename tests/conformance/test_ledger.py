@@ -5,7 +5,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from tests.conformance.helpers import events, one
+from tests.conformance.helpers import events, one, until_following
 
 from postroom import Room
 from postroom.errors import StoreClosed
@@ -77,7 +77,7 @@ async def test_a_follower_gets_what_was_and_what_comes(jobs: Room) -> None:
                     return
 
     following = asyncio.create_task(follow())
-    await asyncio.sleep(0.02)
+    await until_following(jobs)
     for n in range(5):
         await jobs.publish("jobs", n)
     await jobs.create_queue("last")
@@ -122,7 +122,7 @@ async def test_followers_see_everything_once_while_many_write(jobs: Room) -> Non
 async def test_a_follower_of_a_closed_room_ends(jobs: Room) -> None:
     stream = jobs.events((await jobs.head()).seq, follow=True)
     following = asyncio.ensure_future(anext(stream))
-    await asyncio.sleep(0.02)
+    await until_following(jobs)
     await jobs.close()
     with pytest.raises((StoreClosed, StopAsyncIteration)):
         await asyncio.wait_for(following, 60)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from tests.conformance.helpers import events, events_of, whole
+from tests.conformance.helpers import events, events_of, waiting_claims, whole
 from tests.conftest import OpenSync
 
 from postroom import Room, State, SyncRoom
@@ -161,7 +161,8 @@ def test_a_waiting_claim_gets_what_another_thread_publishes(open_sync: OpenSync)
         room.create_queue("jobs")
         with ThreadPoolExecutor(1) as threads:
             claiming = threads.submit(room.claim, "jobs", wait=3600)
-            time.sleep(0.05)
+            while not waiting_claims(room):
+                time.sleep(0.001)
             room.publish("jobs", 1)
             [message] = claiming.result(60)
         assert message.body == 1
@@ -224,6 +225,7 @@ def test_closing_ends_a_wait_in_another_thread(open_sync: OpenSync) -> None:
 
         thread = threading.Thread(target=wait, daemon=True)
         thread.start()
-        time.sleep(0.05)
+        while not waiting_claims(room):
+            time.sleep(0.001)
         room.close()
         assert ended.wait(60)

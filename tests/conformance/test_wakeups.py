@@ -5,7 +5,7 @@ import time
 from itertools import islice
 
 import pytest
-from tests.conformance.helpers import one
+from tests.conformance.helpers import one, until_waiting
 from tests.conftest import OpenRoom
 
 from postroom import Message, Room, State
@@ -27,11 +27,6 @@ def waiting_claim(room: Room, *queues: str, subscription: str | None = None) -> 
     return asyncio.create_task(room.claim(*queues or ("jobs",), wait=LONG_S, subscription=subscription))
 
 
-async def settle() -> None:
-    """Let those who wait begin to wait."""
-    await asyncio.sleep(0.05)
-
-
 async def soon(claiming: "asyncio.Task[list[Message]]") -> Message:
     [message] = await asyncio.wait_for(claiming, SOON_S)
     return message
@@ -39,7 +34,7 @@ async def soon(claiming: "asyncio.Task[list[Message]]") -> Message:
 
 async def test_a_waiting_claim_gets_what_is_published(jobs: Room) -> None:
     claiming = waiting_claim(jobs)
-    await settle()
+    await until_waiting(jobs)
     receipt = await jobs.publish("jobs", 1)
     assert (await soon(claiming)).id == receipt.id
 
@@ -65,7 +60,7 @@ async def test_waiting_nowhere_is_refused_at_once(jobs: Room) -> None:
 
 async def test_as_many_waiters_are_served_as_messages_come(jobs: Room) -> None:
     claimers = [waiting_claim(jobs) for _ in range(5)]
-    await settle()
+    await until_waiting(jobs, 5)
     await jobs.publish_many("jobs", range(3))
     served = {
         (await claimed)[0].body for claimed in islice(asyncio.as_completed(claimers, timeout=SOON_S), 3)
@@ -78,7 +73,7 @@ async def test_as_many_waiters_are_served_as_messages_come(jobs: Room) -> None:
 
 async def test_a_waiter_that_gives_up_does_not_take_the_message_with_it(jobs: Room) -> None:
     first, second = waiting_claim(jobs), waiting_claim(jobs)
-    await settle()
+    await until_waiting(jobs, 2)
     first.cancel()
     await jobs.publish("jobs", 1)
     assert (await soon(second)).body == 1
@@ -87,7 +82,7 @@ async def test_a_waiter_that_gives_up_does_not_take_the_message_with_it(jobs: Ro
 async def test_a_waiter_woken_in_the_moment_it_gives_up_passes_the_message_on(jobs: Room) -> None:
     for _ in range(10):
         first, second = waiting_claim(jobs), waiting_claim(jobs)
-        await settle()
+        await until_waiting(jobs, 2)
         publishing = asyncio.ensure_future(jobs.publish("jobs", 1))
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_soon(first.cancel)
@@ -101,7 +96,7 @@ async def test_a_waiter_woken_in_the_moment_it_gives_up_passes_the_message_on(jo
 async def test_a_waiter_on_several_queues_is_woken_by_any(jobs: Room) -> None:
     await jobs.create_queue("other")
     claiming = waiting_claim(jobs, "jobs", "other")
-    await settle()
+    await until_waiting(jobs)
     await jobs.publish("other", "here")
     assert (await soon(claiming)).body == "here"
 
@@ -111,7 +106,7 @@ async def test_a_subscriber_waits_for_its_own_copy(jobs: Room) -> None:
     for name in ("ann", "bob"):
         await jobs.subscribe("news", name)
     claimers = [waiting_claim(jobs, "news", subscription=name) for name in ("ann", "bob")]
-    await settle()
+    await until_waiting(jobs, 2)
     await jobs.publish("news", 1)
     assert {(await soon(claimer)).subscription for claimer in claimers} == {"ann", "bob"}
 
@@ -121,7 +116,7 @@ async def test_a_waiter_on_competing_and_broadcast_queues_is_woken_by_either(job
     await jobs.subscribe("news", "ann")
     for queue in ("news", "jobs"):
         claiming = waiting_claim(jobs, "jobs", "news", subscription="ann")
-        await settle()
+        await until_waiting(jobs)
         await jobs.publish(queue, queue)
         assert (await soon(claiming)).body == queue
 
@@ -136,7 +131,7 @@ async def test_whatever_makes_a_message_claimable_wakes_a_waiter(jobs: Room, how
         await jobs.release(held)
         await jobs.set_queue_state("jobs", "paused" if how == "resume" else "archived")
     claiming = waiting_claim(jobs)
-    await settle()
+    await until_waiting(jobs)
     assert not claiming.done()
     if how == "release":
         await jobs.release(held)
@@ -165,7 +160,7 @@ async def test_a_waiter_is_woken_when_a_message_comes_due(jobs: Room, how: str) 
 
 async def test_a_message_delayed_after_the_wait_began_wakes_the_waiter_when_it_is_due(jobs: Room) -> None:
     claiming = waiting_claim(jobs)
-    await settle()
+    await until_waiting(jobs)
     await jobs.publish("jobs", 1, delay=0.2)
     assert (await soon(claiming)).body == 1
 
@@ -175,7 +170,7 @@ async def test_a_waiter_is_woken_when_the_queue_allows_one_more_claim(jobs: Room
     await jobs.publish_many("jobs", ["first", "second"])
     held = await one(jobs, "jobs")
     claiming = waiting_claim(jobs)
-    await settle()
+    await until_waiting(jobs)
     await jobs.complete(held)
     assert (await soon(claiming)).body == "second"
 
@@ -185,7 +180,7 @@ async def test_a_raised_concurrency_wakes_waiters(jobs: Room) -> None:
     await jobs.publish_many("jobs", ["first", "second"])
     await one(jobs, "jobs")
     claiming = waiting_claim(jobs)
-    await settle()
+    await until_waiting(jobs)
     await jobs.update_queue("jobs", concurrency=2)
     assert (await soon(claiming)).body == "second"
 
@@ -194,7 +189,7 @@ async def test_closing_the_room_ends_every_wait(open_room: OpenRoom) -> None:
     async with open_room(clock=None) as room:
         await room.create_queue("jobs")
         claiming = waiting_claim(room)
-        await settle()
+        await until_waiting(room)
         await room.close()
         with pytest.raises(StoreClosed):
             await asyncio.wait_for(claiming, SOON_S)

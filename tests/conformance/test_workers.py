@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from tests.conformance.helpers import counts
+from tests.conformance.helpers import counts, until_waiting, waiting_claims
 from tests.conftest import OpenRoom
 
 from postroom import Limits, Message, Reject, Retry, Room, Snooze, State
@@ -271,7 +271,9 @@ async def test_a_graceful_stop_lets_running_handlers_finish(jobs: Room) -> None:
     async with working(jobs) as task:
         await asyncio.wait_for(started.wait(), SOON_S)
         jobs.stop_workers()
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(SOON_S):
+            while waiting_claims(jobs):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
         assert not task.done()
         go_on.set()
         await asyncio.wait_for(asyncio.shield(task), SOON_S)
@@ -306,9 +308,9 @@ async def test_stopping_idle_workers_takes_nothing_with_it(jobs: Room) -> None:
     async def handle(message: Message) -> None: ...
 
     async with working(jobs):
-        await asyncio.sleep(0.05)
+        await until_waiting(jobs)
+    assert not waiting_claims(jobs)
     receipt = await jobs.publish("jobs", 1)
-    await asyncio.sleep(0.05)
     message = await jobs.get(receipt.id)
     assert (message.state, message.attempts) == (State.PENDING, 0)
 
@@ -355,13 +357,17 @@ async def test_several_queues_and_a_subscription_are_served_together(jobs: Room)
     assert sorted(seen, key=str) == [("jobs", "worker-1"), ("news", "ann")]
 
 
-async def test_a_worker_of_a_queue_that_is_not_there_waits_for_it(jobs: Room) -> None:
+async def test_a_worker_of_a_queue_that_is_not_there_waits_for_it(
+    jobs: Room, caplog: pytest.LogCaptureFixture
+) -> None:
     @jobs.worker("later")
     async def handle(message: Message) -> str:
         return "found"
 
     async with working(jobs):
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(SOON_S):
+            while "worker of later pauses" not in caplog.text:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
         await jobs.create_queue("later")
         receipt = await jobs.publish("later", 1)
         assert (await until(jobs, receipt.id, settled)).result == "found"
@@ -377,7 +383,7 @@ async def test_closing_the_room_ends_its_workers(jobs: Room, busy: bool) -> None
         await asyncio.sleep(60)
 
     task = asyncio.create_task(jobs.run_workers(grace=0.05))
-    await asyncio.sleep(0.05)
+    await until_waiting(jobs)
     if busy:
         await jobs.publish("jobs", 1)
         await asyncio.wait_for(started.wait(), SOON_S)

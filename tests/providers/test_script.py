@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from postroom.providers import (
     Script,
     ScriptProvider,
     ScriptRule,
+    SessionStarted,
     TextChunk,
     ToolUse,
     TurnLimits,
@@ -120,11 +122,13 @@ async def test_limits_hold_for_it_too(rule: ScriptRule, limits: TurnLimits, caus
 
 
 async def test_a_turn_that_hangs_can_be_cancelled() -> None:
-    turn = asyncio.create_task(tell(scripted(ScriptRule(hang=True)), ask()))
-    await asyncio.sleep(0.01)
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
+    async with aclosing(scripted(ScriptRule(hang=True)).run(ask())) as events:
+        assert isinstance(await anext(events), SessionStarted)
+        turn = asyncio.ensure_future(anext(events))
+        await asyncio.sleep(0)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
 
 
 async def test_a_session_counts_its_turns() -> None:
