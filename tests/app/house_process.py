@@ -14,6 +14,11 @@ from postroom.app.home import Home
 from postroom.app.roles import Running, running
 
 
+def environment(home: Home) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM")}
+    return {**inherited, "POSTROOM_HOME": str(home.path)}
+
+
 class HouseProcess:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.home = Home(folder / "home")
@@ -28,8 +33,16 @@ class HouseProcess:
         }
         self.home.settings.replace(document)
         (self.home.path / "script.json").write_text(json.dumps({"pace": 0.01}))
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTROOM")}
-        self.env = {**inherited, "POSTROOM_HOME": str(self.home.path)}
+        self.env = environment(self.home)
+
+    @classmethod
+    def at(cls, home: Path) -> "HouseProcess":
+        """That of a home which is there already."""
+        found = cls.__new__(cls)
+        found.home, found.folder = Home(home), home.parent
+        found.home.make()
+        found.env = environment(found.home)
+        return found
 
     def cli(self, *words: str, check: bool = True, timeout: float = 240) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
