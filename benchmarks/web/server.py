@@ -18,7 +18,7 @@ from postroom.app.office_reloader import OfficeReloader
 from postroom.app.server_process import settle
 from postroom.clock import SystemClock
 from postroom.office.events import translator
-from postroom.services import Services
+from postroom.services.container import Services
 from postroom.settings import SettingsFile
 
 TOKEN = "a-token-for-the-benchmark"

@@ -7,16 +7,16 @@ from typing import Any
 from postroom import Message, State
 from postroom.clock import SECOND, ManualClock
 from postroom.kernel import commands as c
+from postroom.kernel.model import Counts
 from postroom.kernel.states import Change
 from postroom.providers.anthropic_api import AnthropicApi
 from postroom.providers.protocol import ErrorKind, Failed, Provider, TurnRequest
-from postroom.runtime import SyncRoom
+from postroom.services.messages import MessageStory
 from postroom.terminal.cli.why import why
 from tests.acceptance.office import Puppet, Staffed, staffed, text, until
 from tests.providers.model_server import model_server
 
 HOUR = 3600.0
-NO_ROOM: SyncRoom = None  # type: ignore[assignment]  # of what is delayed, its room is not asked
 
 
 def limit(request: TurnRequest) -> list[Failed]:
@@ -182,6 +182,6 @@ async def test_why_says_until_when_it_is_rate_limited(tmp_path: Path) -> None:
         [message] = await settled(desk, clock.now(), await write(desk, "hello"))
         history = [event async for event in desk.room.events() if event.message_id == message.id]
     assert history[-1].type != Change.SNOOZED, "what was kept of the turn comes later"
-    said = why(NO_ROOM, message, history, [], clock.now())
+    said = why(MessageStory(message, history, [], None, None, Counts()), clock.now())
     assert "rate limited until 2027-01-15T08:01:00" in said
     assert ".." not in said

@@ -15,10 +15,9 @@ from postroom.api.app import OfficeApi
 from postroom.api.dependencies import Dependencies
 from postroom.app.http_server import listen, serving, url_of
 from postroom.app.office_reloader import OfficeReloader
-from postroom.app.server_process import application
+from postroom.app.server_process import application, build_services
 from postroom.clock import Clock, SystemClock
 from postroom.office.events import translator
-from postroom.services import Services
 from postroom.settings import SettingsFile
 
 TOKEN = "a-token-for-tests-0123456789"
@@ -85,9 +84,11 @@ async def opened(
     async with postroom.open(str(home / "postroom.db"), durability="relaxed") as room:
         staff = OfficeReloader(room, settings, home, clock, works=works, environment={})
         await staff.open()
+        closing = asyncio.Event()
         front = Dependencies(
             room=room,
-            services=Services(room, clock=clock),
+            services=build_services(room, home, staff, clock, closing),
+            closing=closing,
             staff=staff,
             settings=settings,
             home=home,

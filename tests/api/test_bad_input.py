@@ -73,7 +73,7 @@ JSON = {"content-type": "application/json"}
         ("POST", "/api/chatroom/nope", '{"message": "x"}', 404),
         ("POST", "/api/chatroom/dev", '{"message": "   "}', 400),
         ("PATCH", "/api/agents", None, 405),
-        ("POST", "/internal/commands", '{"x": 1}', 403),
+        ("POST", "/internal/call", '{"x": 1}', 403),
     ],
 )
 async def test_bad_input_is_told(still: House, method: str, path: str, body: str | None, status: int) -> None:

@@ -9,7 +9,8 @@ import pytest
 from postroom.api.internal import KIND, PATH
 from postroom.errors import ScopeNotFound
 from postroom.runtime import wire
-from postroom.services import ServiceRequest, callers
+from postroom.services import callers
+from postroom.services.container import ServiceRequest
 from postroom.terminal.cli.remote import remote_services
 from tests.api.house import TOKEN, opened
 

@@ -3,7 +3,6 @@
 import hashlib
 from typing import Any
 
-import msgspec
 import pytest
 from tests.conformance.helpers import events, one, read
 
@@ -12,9 +11,11 @@ from postroom.clock import ManualClock
 from postroom.kernel import service_commands
 from postroom.kernel.erasure import subject as erasure
 from postroom.kernel.erasure.subject import Subject
-from postroom.services.erasure import Eraser, ErasureJob
+from postroom.services import callers
+from postroom.services.container import Services
+from postroom.services.erasure import Erasures
 
-WHO = {"actor": "officer", "tenant": "default"}
+OFFICER = callers.owner(actor="officer")
 REVIEW: dict[str, Any] = {
     "sections": [
         {"type": "context", "title": "Text", "content": "Ann wants 5 Euro."},
@@ -41,17 +42,13 @@ class Lake:
         return len(message_ids)
 
 
-async def _job(room: Room, field: str, value: Any, *, mode: str = "erase") -> ErasureJob:
-    scope = await room.scope("default")
+def _erasures(room: Room, lake: Lake | None = None) -> Erasures:
+    return Services(room, lake=lake).erasures
+
+
+async def _job(erasures: Erasures, field: str, value: Any, *, mode: str = "erase") -> str:
     subject = Subject(field=field, value=value)
-    return ErasureJob(id="job-1", scope=scope.slug, scope_id=scope.id, subject=subject, mode=mode)
-
-
-async def _kept(room: Room) -> ErasureJob:
-    scope = await room.scope("default")
-    found = await room.document(erasure.KIND, f"{scope.id}/job-1")
-    assert found is not None
-    return msgspec.convert(found.data, ErasureJob)
+    return (await erasures.create(OFFICER, "default", subject, mode=mode)).id
 
 
 def _proof_of(ids: list[str]) -> str:
@@ -59,16 +56,17 @@ def _proof_of(ids: list[str]) -> str:
 
 
 async def test_after_a_failure_of_the_lake_it_is_asked_for_everything_again(
-    room: Room, clock: ManualClock
+    room: Room,
 ) -> None:
     await room.create_queue("mail")
     ids = [(await room.publish("mail", n, sender_id="ann")).id for n in range(3)]
     lake = Lake(failures=1)
-    eraser = Eraser(room.run, clock, WHO, lake)
+    erasures = _erasures(room, lake)
+    job = await _job(erasures, "sender_id", "ann")
     with pytest.raises(OSError, match="not to be had"):
-        await eraser.execute(await _job(room, "sender_id", "ann"))
-    assert (await _kept(room)).status == "failed"
-    done = await eraser.execute(await _kept(room))
+        await erasures.execute(OFFICER, "default", job)
+    assert (await erasures.read(OFFICER, "default", job)).status == "failed"
+    done = await erasures.execute(OFFICER, "default", job)
     assert sorted(lake.erased) == sorted(ids)
     assert (done.status, done.found, done.erased) == ("completed", 3, 3)
     assert done.proof is not None
@@ -84,11 +82,12 @@ async def test_what_had_to_wait_is_counted_once_and_proved_with_the_rest(
     ids = [(await room.publish("mail", n, **about)).id for n in range(3)]
     held = await one(room, "mail")
     lake = Lake(failures=0)
-    eraser = Eraser(room.run, clock, WHO, lake)
-    waiting = await eraser.execute(await _job(room, field, value))
+    erasures = _erasures(room, lake)
+    job = await _job(erasures, field, value)
+    waiting = await erasures.execute(OFFICER, "default", job)
     assert (waiting.status, waiting.found, waiting.erased, waiting.waiting) == ("waiting", 3, 2, 1)
     await room.complete(held)
-    done = await eraser.execute(waiting)
+    done = await erasures.execute(OFFICER, "default", job)
     assert (done.status, done.found, done.erased, done.waiting) == ("completed", 3, 3, 0)
     assert done.proof is not None
     assert done.proof["messages_sha256"] == _proof_of(ids)
@@ -102,7 +101,8 @@ async def test_when_it_is_done_the_room_forgets_which_messages_they_were(
 ) -> None:
     await room.create_queue("mail")
     await room.publish("mail", 1, sender_id="ann")
-    await Eraser(room.run, clock, WHO).execute(await _job(room, "sender_id", "ann"))
+    erasures = _erasures(room)
+    await erasures.execute(OFFICER, "default", await _job(erasures, "sender_id", "ann"))
     assert read(room, lambda reader: reader.documents("default", erasure.ERASED_IDS, "", "", 10)) == []
 
 
@@ -115,7 +115,7 @@ async def test_a_review_that_redaction_broke_ends_and_stops_nobody(
     spec = {**REVIEW, "timeout_s": 5, "escalation": {"assignee": "bob", "timeout_s": 5}}
     asked = await room.publish("review", {"user": value}, hitl_spec=spec)
     await room.publish("other", "must go on")
-    await Eraser(room.run, clock, WHO).execute(await _job(room, "body.user", value, mode="redact"))
+    await _erasures(room).erase(OFFICER, "default", Subject(field="body.user", value=value), mode="redact")
     clock.advance(6)
     assert len(await room.claim("other")) == 1
     assert (await room.get(asked.id)).state is State.EXPIRED
@@ -124,7 +124,7 @@ async def test_a_review_that_redaction_broke_ends_and_stops_nobody(
 async def test_a_redacted_review_can_still_be_answered(room: Room, clock: ManualClock) -> None:
     await room.create_queue("review")
     asked = await room.publish("review", {"user": "Ann"}, hitl_spec=REVIEW)
-    await Eraser(room.run, clock, WHO).execute(await _job(room, "body.user", "Ann", mode="redact"))
+    await _erasures(room).erase(OFFICER, "default", Subject(field="body.user", value="Ann"), mode="redact")
     shown = await room.get(asked.id)
     assert shown.hitl_spec is not None
     assert shown.hitl_spec["sections"][0]["content"] == "[erased] wants 5 Euro."

@@ -8,7 +8,7 @@ from postroom.errors import InvalidField, MessageNotFound
 from postroom.kernel.access import acl
 from postroom.kernel.service_ports import MOST_RULES
 from postroom.kernel.transitions import service_documents
-from postroom.services import Caller
+from postroom.services.callers import Caller
 from postroom.services.errors import AclDenied, NoSuchThing, TrustRequired
 from tests.services.conftest import ServedRoom
 from tests.services.lists import close_queue

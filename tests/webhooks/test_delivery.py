@@ -24,8 +24,7 @@ from postroom.webhooks.addresses import networks, nowhere
 from postroom.webhooks.certificates import trusting
 from postroom.webhooks.concurrency import AT_ONCE, LONGEST_S, ReceiverLimits
 from postroom.webhooks.delivery import DeliveryWorkers
-from postroom.webhooks.relay import delivery
-from postroom.webhooks.service import WebhookService, make_place
+from postroom.webhooks.service import WebhookService, make_queue
 from tests.api.queue.receiver import Receiver, everywhere
 from tests.webhooks.authority import Authority
 
@@ -87,7 +86,7 @@ async def send(room: Room, url: str, **options: Any) -> str:
         )
     )
     told = webhooks.envelope(webhooks.TEST, f"evt_{url}", "default", {}, 0)
-    return (await room.run(delivery(hook, told, None)))[0].id
+    return (await room.run(webhooks.delivery(hook, told, None)))[0].id
 
 
 async def settled(room: Room, message_id: str, *states: str) -> Message:
@@ -96,7 +95,7 @@ async def settled(room: Room, message_id: str, *states: str) -> Message:
             stored = await room.look(lambda reader: reader.get(message_id))
             assert stored is not None
             if stored.row.state in (states or ("completed", "dead", "cancelled")):
-                return room._core.directory.message(stored)
+                return room.to_message(stored)
             await asyncio.sleep(0.02)
 
 
@@ -247,7 +246,7 @@ async def test_what_is_taken_in_the_moment_of_a_stop_is_still_delivered(
         postroom.open(f"sqlite:///{tmp_path / 'room.db'}", durability="relaxed") as room,
         answering() as (receiver, port),
     ):
-        await make_place(room)
+        await make_queue(room)
         sent = await send(room, f"http://127.0.0.1:{port}/")
         running = asyncio.create_task(DeliveryWorkers(room, SystemClock(), inside=everywhere).run())
         take = room.take

@@ -17,7 +17,7 @@ from postroom.kernel.model import LifecycleState
 from postroom.kernel.ports import MessageFilter
 from postroom.kernel.webhooks import Webhook
 from postroom.webhooks.relay import Relay
-from postroom.webhooks.service import make_place
+from postroom.webhooks.service import make_queue
 from tests.acceptance.office import until
 
 
@@ -25,11 +25,11 @@ async def told(room: Room) -> list[str]:
     """The messages that deliveries are about."""
     wanted = MessageFilter(tenant=webhooks.TENANT, message_type=webhooks.MESSAGE)
     found = await room.look(lambda reader: reader.page(wanted, None, 100))
-    return [room._core.directory.message(stored).labels["about"] for stored in found]
+    return [room.to_message(stored).labels["about"] for stored in found]
 
 
 async def prepared(room: Room) -> Relay:
-    await make_place(room)
+    await make_queue(room)
     hook = Webhook(
         id="h", tenant="default", url="https://x.org/", events=webhooks.EVENTS[:1], secret="s" * 16
     )

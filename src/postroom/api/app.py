@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from postroom import __version__, portal
-from postroom.api import commands, error_responses, examples, health, internal, metrics
+from postroom.api import error_responses, examples, health, internal, metrics
 from postroom.api.auth.auth_middleware import TOOLS, AuthMiddleware
 from postroom.api.auth.logins import Logins
 from postroom.api.auth.owner_token import OwnerToken
@@ -56,7 +56,6 @@ PARTS = (
     pairing,
     guards,
     conversations,
-    commands,
     internal,
     imports,
     plugins,
@@ -105,7 +104,7 @@ def create_app(
     app.include_router(metrics.routes(front, lambda: tail.listeners))
     for router in more:
         app.include_router(router)
-    served = LazyTools(lambda: _tools(front, app)) if tools and find_spec("mcp") else None
+    served = LazyTools(lambda: _tools(front)) if tools and find_spec("mcp") else None
     keeper = AuthMiddleware(
         FastMessages(front, _Split(app, served, aliases or {})),
         settings=lambda: front.staff.settings,
@@ -120,12 +119,10 @@ def create_app(
     return OfficeApi(keeper, tail, front.closing)
 
 
-def _tools(
-    front: Dependencies, inner: ASGIApp
-) -> tuple[ASGIApp, contextlib.AbstractAsyncContextManager[None]]:
+def _tools(front: Dependencies) -> tuple[ASGIApp, contextlib.AbstractAsyncContextManager[None]]:
     from postroom.api.mcp.server import running, tool_app
 
-    app = tool_app(front, inner)
+    app = tool_app(front)
     return app, running(app)
 
 

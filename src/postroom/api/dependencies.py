@@ -12,7 +12,7 @@ from postroom.clock import Clock
 from postroom.office.office import Office
 from postroom.office.plugins import PluginRegistry
 from postroom.runtime import Room
-from postroom.services import Services
+from postroom.services.container import Services
 from postroom.settings import Settings, SettingsFile
 
 

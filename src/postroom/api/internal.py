@@ -10,7 +10,7 @@ from postroom.api.auth.errors import EntryRefused
 from postroom.api.dependencies import Dependencies
 from postroom.errors import Invalid, PostroomError
 from postroom.runtime import wire
-from postroom.services import ServiceRequest
+from postroom.services.container import ServiceRequest
 
 PATH = "/internal/call"
 KIND = "application/msgpack"

@@ -34,10 +34,10 @@ from postroom.clock import Clock, SystemClock
 from postroom.office.events import translator
 from postroom.office.retention import retention
 from postroom.runtime.core import SQLITE
-from postroom.services import Services
+from postroom.services.container import Services
 from postroom.settings import Secret, SecretMissing, Settings, with_environment
 from postroom.settings.part import SettingsPart
-from postroom.webhooks.addresses import networks
+from postroom.webhooks.addresses import check_url, networks
 from postroom.webhooks.certificates import trusting
 from postroom.webhooks.service import WebhookService
 
@@ -209,9 +209,11 @@ def _front(
     started_at: int,
     restart: Callable[[], None] | None,
 ) -> Dependencies:
+    closing = asyncio.Event()
     return Dependencies(
         room=room,
-        services=Services(room, clock=clock, lake=StoreLake(plan.home.path / LAKE, clock)),
+        services=build_services(room, plan.home.path, staff, clock, closing),
+        closing=closing,
         staff=staff,
         settings=plan.home.settings,
         home=plan.home.path,
@@ -222,6 +224,18 @@ def _front(
         restart=restart,
         check_restart=lambda: readiness.check(plan.home, plan.roles, plan.environment),
         translate=translator(room, lambda: staff.office.directory),
+    )
+
+
+def build_services(
+    room: Room, home: Path, staff: OfficeReloader, clock: Clock, closing: asyncio.Event
+) -> Services:
+    return Services(
+        room,
+        clock=clock,
+        lake=StoreLake(home / LAKE, clock),
+        check_address=lambda url: check_url(url, inside=networks(staff.settings.webhooks.networks)),
+        closing=closing,
     )
 
 
@@ -241,18 +255,10 @@ def application(
     past = insights.routes(insights.Archive(str(lake.folder), store, runs, front.clock))
     if not visitors:
         return create_app(front, more=[past], tools=False)
-    service = queue.QueueService(
-        front.room,
-        services=front.services,
-        clock=front.clock,
-        lake=lake,
-        inside=lambda: networks(front.staff.settings.webhooks.networks),
-        closing=front.closing,
-    )
     name, *others = PREFIXES
     return create_app(
-        replace(front, check_key=service.check_key),
-        more=[queue.router(service, name), past],
+        replace(front, check_key=front.services.authentication.find_holder),
+        more=[queue.router(front.services, name), past],
         aliases=dict.fromkeys(others, name),
     )
 

@@ -9,19 +9,24 @@ from typing import Any
 import msgspec
 
 from postroom.kernel import commands as c
-from postroom.kernel import jsontext
-from postroom.kernel.model import Receipt
+from postroom.kernel import jsontext, service_commands
+from postroom.kernel.model import Queue, Receipt, Scope
 from postroom.kernel.service_ports import AuditEntry
 from postroom.kernel.transitions.claim import ClaimedBatch
 
 OK = 200
 
 
-def complete_entries(applied: Iterable[tuple[c.Command, Any]]) -> Iterator[AuditEntry]:
-    """The entries of commands that were applied, each with the value it came to."""
+def complete_entries(applied: Iterable[tuple[c.Command, Any]], now: int) -> Iterator[AuditEntry]:
+    """The entries of commands that were applied, with the values they came to and the time of the change."""
+    for entry in _complete(applied):
+        yield msgspec.structs.replace(entry, created_at=now)
+
+
+def _complete(applied: Iterable[tuple[c.Command, Any]]) -> Iterator[AuditEntry]:
     for command, value in applied:
         if isinstance(command, c.Unit):
-            yield from complete_entries(zip(command.commands, value, strict=True))
+            yield from _complete(zip(command.commands, value, strict=True))
         if command.audit is None:
             continue
         if isinstance(command, c.Publish):
@@ -30,6 +35,15 @@ def complete_entries(applied: Iterable[tuple[c.Command, Any]]) -> Iterator[Audit
             # A claim that found nothing changed nothing; whoever waits asks again and again.
             if value.messages:
                 yield _of_claim(command.audit, value)
+        elif isinstance(command, c.DeadLetterCommand) and command.scope is not None:
+            done = "replayed" if isinstance(command, c.Replay) else "discarded"
+            yield msgspec.structs.replace(command.audit, details=jsontext.text({done: len(value)}))
+        elif isinstance(command, service_commands.CloseStream):
+            yield msgspec.structs.replace(command.audit, message_id=value.message_id)
+        elif isinstance(value, Scope):
+            yield msgspec.structs.replace(command.audit, scope_id=value.id)
+        elif isinstance(value, Queue):
+            yield msgspec.structs.replace(command.audit, scope_id=value.scope_id, queue_id=value.id)
         else:
             yield command.audit
 

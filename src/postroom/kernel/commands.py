@@ -43,9 +43,12 @@ class DeleteScope(Command, frozen=True):
 
 
 class CreateQueue(Command, frozen=True):
+    """`at_most`: refused when its scope has so many queues already."""
+
     queue: str
     settings: dict[str, Any] = {}
     exist_ok: bool = False
+    at_most: int | None = None
 
 
 class UpdateQueue(Command, frozen=True):
@@ -138,20 +141,21 @@ class Kill(Command, frozen=True):
     reason: str
 
 
-class Replay(Command, frozen=True):
-    """Send dead letters back to the queues they came from: these ids, or up to `limit` of a scope."""
+class DeadLetterCommand(Command, frozen=True):
+    """These ids, or up to `limit` of a scope; with `origins`, only those that came from these queues."""
 
     message_ids: tuple[str, ...] = ()
     scope: str | None = None
     limit: int = 1000
+    origins: tuple[int, ...] | None = None
 
 
-class Discard(Command, frozen=True):
-    """Give dead letters up for good: these ids, or up to `limit` of a scope."""
+class Replay(DeadLetterCommand, frozen=True):
+    """Send dead letters back to the queues they came from."""
 
-    message_ids: tuple[str, ...] = ()
-    scope: str | None = None
-    limit: int = 1000
+
+class Discard(DeadLetterCommand, frozen=True):
+    """Give dead letters up for good."""
 
 
 class Reprioritise(Command, frozen=True):

@@ -159,19 +159,19 @@ class Engine:
             _meet_rules(ctx)
         if claiming:
             self._claim(ctx, claiming)
-        self._keep_audit(tx, commands, outcomes)
+        self._keep_audit(ctx, commands, outcomes)
         return outcomes, ctx.woken
 
     def _keep_audit(
-        self, tx: Transaction, commands: Sequence[c.Command], outcomes: list[CommandOutcome]
+        self, ctx: TransitionContext, commands: Sequence[c.Command], outcomes: list[CommandOutcome]
     ) -> None:
         applied = [
             (command, outcome.value)
             for command, outcome in zip(commands, outcomes, strict=True)
             if outcome.error is None and (command.audit is not None or type(command) is c.Unit)
         ]
-        if applied and (entries := list(audit.complete_entries(applied))):
-            tx.add_audit(entries)
+        if applied and (entries := list(audit.complete_entries(applied, ctx.now))):
+            ctx.tx.add_audit(entries)
 
     def _claim(self, ctx: TransitionContext, claiming: list[tuple[CommandOutcome, c.Claim]]) -> None:
         ctx.actor = "system"

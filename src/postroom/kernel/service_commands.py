@@ -75,7 +75,10 @@ class CloseStream(Command, frozen=True):
 
 
 class Erase(Command, frozen=True):
-    """One step of an erasure: up to `limit` messages after a place. Without `execute` it only counts."""
+    """One step of an erasure: up to `limit` messages after a place. Without `execute` it only counts.
+
+    With `queue_ids`, nothing is found that lies in other queues, or died in them.
+    """
 
     job_id: str
     scope: str | None
@@ -84,6 +87,7 @@ class Erase(Command, frozen=True):
     execute: bool = False
     after: int = 0
     limit: int = 1000
+    queue_ids: tuple[int, ...] | None = None
 
 
 class EraseEchoes(Command, frozen=True):

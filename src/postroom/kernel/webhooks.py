@@ -6,6 +6,8 @@ import msgspec
 
 from postroom.clock import iso
 from postroom.errors import InvalidField
+from postroom.kernel import commands as c
+from postroom.kernel.model import NewMessage
 
 KIND = "webhook"
 # Deliveries are messages of the house itself, out of every tenant's sight.
@@ -21,6 +23,8 @@ EVENTS = (
     "scaiqueue.message.dead_lettered",
 )
 TEST = "scaiqueue.webhook.test"
+# The queue allows more than any webhook; each webhook has its own limit.
+SETTINGS = {"max_retries": 100, "backoff_base_s": 1.0, "backoff_cap_s": 300.0, "visibility_timeout_s": 60.0}
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +40,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is told of the house's own mail: only what the owner has made is."""
     created_at: int = 0
     updated_at: int = 0
+    acts_as: tuple[tuple[str, str], ...] | None = None
+    """Whom lists must let in for it to be told: who made it. None: an administrator, or nobody knows."""
 
     def wants(self, event_type: str, time: int) -> bool:
         """Whether it is told of an event of that time; never of what was before it."""
@@ -52,6 +58,25 @@ def check_events(events: list[str]) -> tuple[str, ...]:
         if name not in EVENTS:
             raise InvalidField("events", f"{name!r} is none; known are {', '.join(EVENTS)}")
     return chosen
+
+
+def delivery(hook: Webhook, told: dict[str, Any], message_id: str | None) -> c.Publish:
+    """The command that has an event delivered."""
+    message = NewMessage(
+        body=told,
+        message_type=MESSAGE,
+        labels={"webhook": hook.id, "tenant": hook.tenant, "about": message_id or ""},
+        idempotency_key=f"{hook.id}:{told['event_id']}",
+        source_type="webhook",
+        source_id=hook.id,
+    )
+    return c.Publish(queue=QUEUE, messages=[message], actor="webhooks", tenant=TENANT)
+
+
+def make_queue() -> tuple[c.Command, ...]:
+    """The scope and queue of deliveries, once."""
+    who: dict[str, Any] = {"actor": "webhooks", "tenant": TENANT, "exist_ok": True}
+    return (c.CreateScope(slug=SCOPE, **who), c.CreateQueue(queue=QUEUE, settings=SETTINGS, **who))
 
 
 def envelope(

@@ -18,7 +18,7 @@ from postroom.kernel.ports import MessageFilter, Reader
 from postroom.kernel.rows import Row, Stored
 from postroom.services.callers import Caller
 from postroom.services.context import ServiceContext
-from postroom.services.errors import AclDenied, ScopeNotYours, TrustRequired
+from postroom.services.errors import AclDenied, OwnerOnly, ScopeNotYours, TrustRequired
 from postroom.services.public_ids import is_public_id
 
 # What lies in them tells of messages in all queues of their scope.
@@ -86,6 +86,10 @@ class Access:
     def tenant(self) -> str:
         return self.caller.tenant
 
+    def require_owner(self) -> None:
+        if not self.caller.is_owner:
+            raise OwnerOnly
+
     # what a call is about, by name or public id
 
     def scope(self, name: str) -> Scope:
@@ -117,7 +121,7 @@ class Access:
             queue = self.find_queue(scope, queue_name)
             verdict = self.verdict(scope, queue, self.wanted)
             if verdict is AccessVerdict.HIDDEN:
-                raise QueueNotFound(queue=queue_name)
+                raise _no_queue(scope, queue_name)
         else:
             verdict = self.verdict(scope, None, self.wanted)
         self._set_subject(scope, queue)
@@ -148,9 +152,9 @@ class Access:
         return stored
 
     def _known_scope(self, name: str) -> Scope:
-        scope = self.find_scope(name)
-        if self.caller.scope not in (None, scope.slug):
+        if self.caller.scope not in (None, name):
             raise ScopeNotYours(agent=self.caller.name, scope=self.caller.scope)
+        scope = self.find_scope(name)
         if self.verdict(scope, None, self.wanted) is AccessVerdict.HIDDEN and not self.is_named_in(scope):
             raise ScopeNotFound(scope=name)
         return scope
@@ -164,9 +168,9 @@ class Access:
     def find_scope(self, name: str) -> Scope:
         """By its slug or its id, whether the caller may know of it or not."""
         found = self.reader.scope(self.tenant, name) if checks.is_text(name) else None
-        if found is None and is_public_id(name) and (ids := self._context.known_ids(self.reader)):
+        if found is None and is_public_id(name):
             known = {scope.id: scope for scope in self.reader.scopes(self.tenant)}
-            number = ids.find("scope", name, known)
+            number = self.find_number("scope", name, known)
             found = known[number] if number is not None else None
         if found is None:
             raise ScopeNotFound(scope=name)
@@ -174,13 +178,29 @@ class Access:
 
     def find_queue(self, scope: Scope, name: str) -> Queue:
         found = self.reader.queue(self.tenant, scope.slug, name) if checks.is_text(name) else None
-        if found is None and is_public_id(name) and (ids := self._context.known_ids(self.reader)):
+        if found is None and is_public_id(name):
             known = {queue.id: queue for queue in self.reader.queues(self.tenant, scope.slug)}
-            number = ids.find("queue", name, known)
+            number = self.find_number("queue", name, known)
             found = known[number] if number is not None else None
         if found is None:
-            raise QueueNotFound(queue=name)
+            raise _no_queue(scope, name)
         return found
+
+    def scopes(self, name: str | None) -> list[Scope]:
+        """The scope of this name; without one, all that the caller may do this in."""
+        if name is not None:
+            return [self.scope(name)]
+        return [
+            scope
+            for scope in self.reader.scopes(self.tenant)
+            if self.caller.scope in (None, scope.slug)
+            and (self.verdict(scope, None, self.wanted) is AccessVerdict.ALLOWED or self.is_named_in(scope))
+        ]
+
+    def find_number(self, kind: str, public_id: str, numbers: Iterable[int]) -> int | None:
+        """The one of these numbers that has this id."""
+        ids = self._context.known_ids(self.reader) if is_public_id(public_id) else None
+        return ids.find(kind, public_id, numbers) if ids is not None else None
 
     def queue_path(self, queue_id: int) -> str:
         """Also of a queue that was deleted."""
@@ -269,6 +289,19 @@ class Access:
             return None
         return [queue for queue in self.reader.queues(self.tenant, scope.slug) if sight.covers(queue.id)]
 
+    def list_queues(self, scope: Scope, wanted: Permission = Permission.VIEW) -> list[Queue]:
+        """The queues of a scope in which the caller may do this."""
+        sight = self.sight(scope, wanted)
+        queues = self.reader.queues(self.tenant, scope.slug)
+        return queues if sight.is_whole else [queue for queue in queues if sight.covers(queue.id)]
+
+    def queue_ids(self, scope: Scope, wanted: Permission) -> tuple[int, ...] | None:
+        """The numbers of the queues in which the caller may do this; None: in all, also in deleted ones."""
+        sight = self.sight(scope, wanted)
+        if sight.is_whole:
+            return None
+        return tuple(queue.id for queue in self.list_queues(scope, wanted))
+
     # messages
 
     def visible_message(self, scope: Scope, message_id: str) -> Stored | None:
@@ -327,3 +360,7 @@ class Access:
         yield source, name
         if is_public_id(name) and not bound:
             yield from ((scope, name) for scope in self.reader.scopes(self.tenant))
+
+
+def _no_queue(scope: Scope, name: str) -> QueueNotFound:
+    return QueueNotFound(queue=name if is_public_id(name) else f"{scope.slug}/{name}")

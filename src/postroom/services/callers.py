@@ -10,6 +10,7 @@ from postroom.kernel.checks import DEFAULT_SCOPE
 
 DEFAULT_TENANT = "default"
 OWNER_TYPE = "house"
+OWNER_ACTOR = "house:owner"
 
 
 class CallerKind(StrEnum):
@@ -45,6 +46,11 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in OWNERS
 
     @property
+    def is_at_shell(self) -> bool:
+        """The owner at this machine, whom nothing but the room itself bounds."""
+        return self.is_owner and not self.request_id
+
+    @property
     def is_admin(self) -> bool:
         """Access lists do not hold them back."""
         return self.is_owner or (self.kind is CallerKind.KEY and self.role in ADMINS)
@@ -73,6 +79,19 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         return self.name if self.kind is CallerKind.AGENT else "owner"
 
     @property
+    def author(self) -> str:
+        """As messages name who wrote them."""
+        if self.user_id is not None:
+            return self.user_id
+        return self.actor if self.is_owner and self.actor != OWNER_ACTOR else self.id
+
+    def sign_claim(self, worker: str | None) -> str:
+        """Who claims, with the worker's own name beside it. The owner at the shell may name anybody."""
+        if self.is_at_shell:
+            return worker or self.actor
+        return f"{self.actor}#{worker}" if worker else self.actor
+
+    @property
     def principals(self) -> frozenset[tuple[str, str]]:
         """Everything an access list may know them as."""
         found = {(self.type, self.id)}
@@ -83,6 +102,11 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         if self.key is not None:
             found |= {("group", group) for group in self.key.groups}
         return frozenset(found)
+
+    @property
+    def acts_as(self) -> tuple[tuple[str, str], ...] | None:
+        """For what acts later in their name: whom lists must let in then; None: lists do not hold it back."""
+        return None if self.is_admin else tuple(sorted(self.principals))
 
     def of_tenant(self, tenant: str) -> "Caller":
         return msgspec.structs.replace(self, tenant=tenant)
@@ -95,9 +119,7 @@ def owner(
     tenant: str = DEFAULT_TENANT, *, kind: CallerKind = CallerKind.OWNER, name: str = "owner", actor: str = ""
 ) -> Caller:
     """The owner of the house: by token, logged in with a browser, or at the shell (`actor` names them)."""
-    return Caller(
-        kind=kind, name=name, actor=actor or f"{OWNER_TYPE}:owner", tenant=tenant, role=Role.SUPER_ADMIN
-    )
+    return Caller(kind=kind, name=name, actor=actor or OWNER_ACTOR, tenant=tenant, role=Role.SUPER_ADMIN)
 
 
 def agent(name: str, turn: str = "") -> Caller:

@@ -18,7 +18,6 @@ from postroom.kernel.access import permissions
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.ports import Reader
 from postroom.kernel.service_ports import AuditEntry
-from postroom.kernel.transitions.claim import ClaimedBatch
 from postroom.services.access import Access, CallSubject
 from postroom.services.callers import Caller
 from postroom.services.context import ServiceContext
@@ -98,6 +97,10 @@ class ServiceCall:
 
         return await self._context.room.look(ask, quick=quick)
 
+    async def allow(self) -> None:
+        """For what is about no scope: raise unless the caller may do it."""
+        await self.look(lambda access: None)
+
     async def commit(self, command: c.Command, **details: Any) -> Any:
         """Carry it out, with the entry of this call in the same transaction."""
         self.details |= details
@@ -105,16 +108,15 @@ class ServiceCall:
             return await self._context.room.run(command)
         entry = self._entry(self._operation.status)
         value = await self._context.room.run(msgspec.structs.replace(command, audit=entry))
-        self.kept(value)
+        self._is_kept = True
         return value
 
-    def kept(self, value: Any) -> None:
-        """The entry was committed with a command; not with a claim that found nothing."""
-        self._is_kept = not isinstance(value, ClaimedBatch) or bool(value.messages)
-
     def entry(self) -> AuditEntry | None:
-        """For a command that is carried out elsewhere; then say `kept`."""
+        """For a command that is carried out in another way; when it took the entry with it, say `keep`."""
         return None if self._is_kept else self._entry(self._operation.status)
+
+    def keep(self) -> None:
+        self._is_kept = True
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -20,7 +20,8 @@ OWN_SCOPES = frozenset({"office"})
 
 
 class ServiceContext:
-    """`own_scopes` of the room's own tenant are for the owner, and for keys that are bound to them."""
+    """`closing` is set when nobody is to wait any more. `own_scopes` of the room's own tenant are for the
+    owner, and for keys that are bound to them."""
 
     def __init__(
         self,
@@ -28,11 +29,13 @@ class ServiceContext:
         *,
         clock: Clock | None = None,
         lake: ErasableLake | None = None,
+        closing: asyncio.Event | None = None,
         own_scopes: frozenset[str] = OWN_SCOPES,
     ) -> None:
         self.room = room
         self.clock = clock or room.clock
         self.lake = lake
+        self.closing = closing or asyncio.Event()
         self.rights = RightsCache()
         self._own_scopes = own_scopes
         self._names: dict[int, tuple[str, str]] = {}

@@ -2,21 +2,28 @@
 
 import hashlib
 import secrets
-from collections.abc import Awaitable, Callable
+import uuid
 from typing import Any
 
 import msgspec
 
-from postroom.clock import Clock
-from postroom.errors import Conflict
+from postroom.errors import Conflict, InvalidField
 from postroom.kernel import commands as c
 from postroom.kernel import service_commands, webhooks
+from postroom.kernel.access.permissions import Permission
 from postroom.kernel.erasure import subject as erasure
 from postroom.kernel.erasure.steps import ErasureStep
-from postroom.kernel.erasure.subject import ErasableLake, Subject
+from postroom.kernel.erasure.subject import Subject
+from postroom.kernel.model import Scope
+from postroom.services import documents
+from postroom.services.access import Access
+from postroom.services.callers import Caller
+from postroom.services.calls import Operation, Service, ServiceCall
 
-Run = Callable[[c.Command], Awaitable[Any]]
+Reach = tuple[int, ...] | None
+"""The queues in which a caller may erase; None: all."""
 DONE = "completed"
+MODES = ("erase", "redact")
 
 
 class JobDone(Conflict):
@@ -45,53 +52,136 @@ class ErasureJob(msgspec.Struct, frozen=True, kw_only=True):
     completed_at: int | None = None
 
 
-class Eraser:
-    def __init__(self, run: Run, clock: Clock, who: dict[str, Any], lake: ErasableLake | None = None) -> None:
-        self._run = run
-        self._clock = clock
-        self._who = who
-        self._lake = lake
+class Erasures(Service):
+    """A job is made and counted, carried out, and proved without telling its object.
 
-    async def preview(self, job: ErasureJob, *, keep: bool = True) -> ErasureJob:
-        """How many messages it concerns; nothing is changed. Not to `keep` the job leaves no trace of it."""
-        self._refuse_done(job)
-        free, claimed = await self._walk(job, execute=False)
-        in_lake = None
-        if self._lake is not None:
-            in_lake = await self._lake.preview(self._who["tenant"], free + claimed)
-        counted = msgspec.structs.replace(
+    It finds only what lies in queues that its caller may manage, and tells nothing of others.
+    """
+
+    CREATE = Operation("erasure.create", Permission.MANAGE, 201)
+    LIST = Operation("erasure.list", Permission.MANAGE)
+    READ = Operation("erasure.read", Permission.MANAGE)
+    PREVIEW = Operation("erasure.preview", Permission.MANAGE)
+    EXECUTE = Operation("erasure.execute", Permission.MANAGE)
+
+    async def create(
+        self, caller: Caller, scope: str, subject: Subject, *, mode: str = "erase", dry_run: bool = False
+    ) -> ErasureJob:
+        """Ask for an erasure. It counts what it would do; nothing is erased before `execute`."""
+        async with self._call(caller, self.CREATE) as call:
+            place, reach = await call.look(lambda access: _enter(access, scope))
+            job = self._draft(place, subject, mode, dry_run)
+            counted = await self._count(call, job, reach)
+            await call.commit(_put(call, counted), job=job.id)
+            return counted
+
+    async def count(
+        self, caller: Caller, scope: str, subject: Subject, *, mode: str = "erase", dry_run: bool = False
+    ) -> ErasureJob:
+        """As `create`, without leaving a trace: what an erasure would find."""
+        async with self._call(caller, self.PREVIEW) as call:
+            place, reach = await call.look(lambda access: _enter(access, scope))
+            return await self._count(call, self._draft(place, subject, mode, dry_run), reach)
+
+    async def list_all(self, caller: Caller, scope: str) -> list[ErasureJob]:
+        """The erasures of a scope; once carried out, without what they looked for."""
+        async with self._call(caller, self.LIST) as call:
+
+            def find(access: Access) -> list[ErasureJob]:
+                place = access.scope(scope)
+                found = documents.list_documents(access, erasure.KIND, f"{place.id}/")
+                return [msgspec.convert(each.data, ErasureJob) for each in found]
+
+            return await call.look(find, quick=False)
+
+    async def read(self, caller: Caller, scope: str, job_id: str) -> ErasureJob:
+        """How an erasure stands, and its proof."""
+        async with self._call(caller, self.READ) as call:
+            return await call.look(lambda access: _find(access, scope, job_id)[0])
+
+    async def preview(self, caller: Caller, scope: str, job_id: str) -> ErasureJob:
+        """Count anew."""
+        async with self._call(caller, self.PREVIEW) as call:
+            job, reach = await call.look(lambda access: _find(access, scope, job_id))
+            counted = await self._count(call, job, reach)
+            await call.commit(_put(call, counted))
+            return counted
+
+    async def execute(self, caller: Caller, scope: str, job_id: str) -> ErasureJob:
+        """Erase what is free. Repeating does the rest: messages that were claimed, or after a failure."""
+        async with self._call(caller, self.EXECUTE) as call:
+            job, reach = await call.look(lambda access: _find(access, scope, job_id))
+            call.details = {"job": job_id}
+            return await self._execute(call, job, reach)
+
+    async def erase(self, caller: Caller, scope: str, subject: Subject, *, mode: str = "erase") -> ErasureJob:
+        """Make a job and carry it out at once."""
+        async with self._call(caller, self.EXECUTE) as call:
+            place, reach = await call.look(lambda access: _enter(access, scope))
+            job = self._draft(place, subject, mode, False)
+            call.details = {"job": job.id}
+            return await self._execute(call, job, reach)
+
+    # parts
+
+    def _draft(self, scope: Scope, subject: Subject, mode: str, dry_run: bool) -> ErasureJob:
+        erasure.check_subject(subject)
+        if mode not in MODES:
+            raise InvalidField("mode", f"is {mode!r}, must be {' or '.join(MODES)}")
+        return ErasureJob(
+            id=str(uuid.uuid4()),
+            scope=scope.slug,
+            scope_id=scope.id,
+            subject=subject,
+            mode=mode,
+            dry_run=dry_run,
+            created_at=self._now(),
+        )
+
+    async def _count(self, call: ServiceCall, job: ErasureJob, reach: Reach) -> ErasureJob:
+        _refuse_done(job)
+        free, claimed = await self._walk(call, job, reach, execute=False)
+        lake, in_lake = self._context.lake, None
+        if lake is not None:
+            in_lake = await lake.preview(call.caller.tenant, free + claimed)
+        return msgspec.structs.replace(
             job, found=len(free) + len(claimed), waiting=len(claimed), in_lake=in_lake
         )
-        return await self._save(counted) if keep else counted
 
-    async def execute(self, job: ErasureJob) -> ErasureJob:
-        """Erase what is free. Repeating does the rest: messages that were claimed, or after a failure."""
-        self._refuse_done(job)
+    async def _execute(self, call: ServiceCall, job: ErasureJob, reach: Reach) -> ErasureJob:
+        _refuse_done(job)
         if job.dry_run:
             raise JobDone(job=job.id, status="a dry run")
-        await self._save(msgspec.structs.replace(job, status="running"))
+        await self._run(_put(call, msgspec.structs.replace(job, status="running")))
+        lake, in_lake = self._context.lake, None
         try:
-            free, claimed = await self._walk(job, execute=True)
-            await self._erase_echoes(free)
-            in_lake = None
-            if self._lake is not None:
-                in_lake = await self._lake.erase(self._who["tenant"], free)
+            free, claimed = await self._walk(call, job, reach, execute=True)
+            await self._erase_echoes(call, free)
+            if lake is not None:
+                in_lake = await lake.erase(call.caller.tenant, free)
         except Exception as error:
-            await self._save(msgspec.structs.replace(job, status="failed", error=type(error).__name__))
-            raise
-        erased = len(free)
-        found = erased + len(claimed)
-        if claimed:
-            return await self._save(
-                msgspec.structs.replace(
-                    job, status="waiting", found=found, erased=erased, waiting=len(claimed), in_lake=in_lake
-                )
+            await self._run(
+                _put(call, msgspec.structs.replace(job, status="failed", error=type(error).__name__))
             )
-        return await self._finish(job, free, erased, in_lake)
+            raise
+        if claimed:
+            waiting = msgspec.structs.replace(
+                job,
+                status="waiting",
+                found=len(free) + len(claimed),
+                erased=len(free),
+                waiting=len(claimed),
+                in_lake=in_lake,
+            )
+            await call.commit(_put(call, waiting))
+            return waiting
+        return await self._finish(call, job, free, in_lake)
 
-    async def _finish(self, job: ErasureJob, ids: list[str], erased: int, in_lake: int | None) -> ErasureJob:
+    async def _finish(
+        self, call: ServiceCall, job: ErasureJob, ids: list[str], in_lake: int | None
+    ) -> ErasureJob:
         assert job.subject is not None
-        salt = secrets.token_hex(16)
+        salt, erased = secrets.token_hex(16), len(ids)
         proof = {
             "salt": salt,
             "subject_sha256": erasure.proof_of(job.subject, salt),
@@ -109,24 +199,27 @@ class Eraser:
             waiting=0,
             in_lake=in_lake,
             proof=proof,
-            completed_at=self._clock.now(),
+            completed_at=self._now(),
         )
-        finish = service_commands.FinishErasure(job_id=job.id, scope=job.scope, proof=proof, **self._who)
-        await self._run(c.Unit(commands=(self._kept(done), finish), **self._who))
+        finish = service_commands.FinishErasure(job_id=job.id, scope=job.scope, proof=proof, **call.who)
+        await call.commit(c.Unit(commands=(_put(call, done), finish), **call.who))
         return done
 
-    async def _erase_echoes(self, message_ids: list[str]) -> None:
+    async def _erase_echoes(self, call: ServiceCall, message_ids: list[str]) -> None:
+        """What was told to others of what was erased."""
         if not message_ids:
             return
-        for tenant in (self._who["tenant"], webhooks.TENANT):
+        for tenant in (call.caller.tenant, webhooks.TENANT):
             after: int | None = 0
             while after is not None:
                 command = service_commands.EraseEchoes(
-                    message_ids=tuple(message_ids), after=after, actor=self._who["actor"], tenant=tenant
+                    message_ids=tuple(message_ids), after=after, actor=call.caller.actor, tenant=tenant
                 )
                 after = (await self._run(command)).next_after
 
-    async def _walk(self, job: ErasureJob, *, execute: bool) -> tuple[list[str], list[str]]:
+    async def _walk(
+        self, call: ServiceCall, job: ErasureJob, reach: Reach, *, execute: bool
+    ) -> tuple[list[str], list[str]]:
         """What is free, with what this job has erased before, and what is claimed."""
         assert job.subject is not None
         subject = msgspec.to_builtins(job.subject)
@@ -142,7 +235,8 @@ class Eraser:
                     mode=job.mode,
                     execute=execute,
                     after=after,
-                    **self._who,
+                    queue_ids=reach,
+                    **call.who,
                 )
             )
             free += (*step.earlier, *step.found)
@@ -150,20 +244,32 @@ class Eraser:
             after = step.next_after
         return list(dict.fromkeys(free)), claimed
 
-    def _refuse_done(self, job: ErasureJob) -> None:
-        if job.status == DONE:
-            raise JobDone(job=job.id, status=job.status)
+    async def _run(self, command: c.Command) -> Any:
+        return await self._context.room.run(command)
 
-    def _kept(self, job: ErasureJob) -> service_commands.PutServiceDocument:
-        return service_commands.PutServiceDocument(
-            kind=erasure.KIND,
-            key=f"{job.scope_id}/{job.id}",
-            data=msgspec.to_builtins(job),
-            note={"job": job.id, "status": job.status},
-            scope=job.scope,
-            **self._who,
-        )
 
-    async def _save(self, job: ErasureJob) -> ErasureJob:
-        await self._run(self._kept(job))
-        return job
+def _enter(access: Access, scope: str) -> tuple[Scope, Reach]:
+    place = access.scope(scope)
+    return place, access.queue_ids(place, Permission.MANAGE)
+
+
+def _find(access: Access, scope: str, job_id: str) -> tuple[ErasureJob, Reach]:
+    place, reach = _enter(access, scope)
+    found = documents.find_document(access, erasure.KIND, f"{place.id}/{job_id}", "gdpr job")
+    return msgspec.convert(found.data, ErasureJob), reach
+
+
+def _refuse_done(job: ErasureJob) -> None:
+    if job.status == DONE:
+        raise JobDone(job=job.id, status=job.status)
+
+
+def _put(call: ServiceCall, job: ErasureJob) -> service_commands.PutServiceDocument:
+    return service_commands.PutServiceDocument(
+        kind=erasure.KIND,
+        key=f"{job.scope_id}/{job.id}",
+        data=msgspec.to_builtins(job),
+        note={"job": job.id, "status": job.status},
+        scope=job.scope,
+        **call.who,
+    )

@@ -88,7 +88,7 @@ class Rules(Service):
                 place = access.scope(scope)
                 kept = _find(access, place, rule_id)
                 made = parsing.revised(kept, changes, _finder(access, place), now=access.now)
-                made = msgspec.structs.replace(made, acts_as=_acts_as(access.caller))
+                made = msgspec.structs.replace(made, acts_as=access.caller.acts_as)
                 _check_reach(access, place, made)
                 return place, _reset(made) if reset else made
 
@@ -174,7 +174,7 @@ class Rules(Service):
     ) -> tuple[Scope, Rule]:
         find = _finder(access, scope)
         made = parsing.drafted(document, find, rule_id=rule_id or str(uuid.uuid4()), now=access.now)
-        made = msgspec.structs.replace(made, acts_as=_acts_as(access.caller))
+        made = msgspec.structs.replace(made, acts_as=access.caller.acts_as)
         _check_reach(access, scope, made)
         return scope, made
 
@@ -214,10 +214,6 @@ def _finder(access: Access, scope: Scope) -> parsing.Find:
         return access.target(scope, name, field).id
 
     return find
-
-
-def _acts_as(caller: Caller) -> tuple[tuple[str, str], ...] | None:
-    return None if caller.is_admin else tuple(sorted(caller.principals))
 
 
 def _check_reach(access: Access, scope: Scope, made: Rule) -> None:

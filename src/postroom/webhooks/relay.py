@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from postroom.errors import PositionMoved, PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel import webhooks
+from postroom.kernel.access.permissions import Permission
+from postroom.kernel.access.reach import may_act
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import EVENTS_QUEUE, NewMessage
 from postroom.kernel.ports import Reader
@@ -97,9 +99,24 @@ class Relay:
             if (tenant, scope) not in heard:
                 copies = reader.queue(tenant, scope, EVENTS_QUEUE)
                 heard[tenant, scope] = copies is not None and bool(reader.subscriptions(copies.id))
-            if hooks[tenant] or heard[tenant, scope]:
-                told.append(Told(event, hooks[tenant], heard[tenant, scope], self._payload(reader, event)))
+            wanting = self._entitled(reader, event, hooks[tenant])
+            if wanting or heard[tenant, scope]:
+                told.append(Told(event, wanting, heard[tenant, scope], self._payload(reader, event)))
         return told
+
+    def _entitled(self, reader: Reader, event: Event, hooks: list[Webhook]) -> list[Webhook]:
+        """Those whose makers may look into the queue it is about."""
+        if all(hook.acts_as is None for hook in hooks):
+            return hooks
+        slug = event.details.get("from", event.queue)
+        queue = reader.queue(event.tenant, event.scope or "", slug)
+        now = self._room.clock.now()
+        return [
+            hook
+            for hook in hooks
+            if hook.acts_as is None
+            or (queue is not None and may_act(reader, queue, hook.acts_as, Permission.VIEW, now))
+        ]
 
     def _deliveries(self, told: "Told") -> list[c.Command]:
         event = told.event
@@ -107,7 +124,7 @@ class Relay:
         event_id = f"evt_{uuid.uuid5(_NAMESPACE, event.hash.hex()).hex}"
         said = webhooks.envelope(name, event_id, event.tenant, told.payload, event.time)
         commands: list[c.Command] = [
-            delivery(hook, said, event.message_id)
+            webhooks.delivery(hook, said, event.message_id)
             for hook in told.hooks
             if hook.wants(name, event.time) and (hook.own_mail or not self._is_own_mail(event))
         ]
@@ -116,7 +133,7 @@ class Relay:
         return commands
 
     def _is_own_mail(self, event: Event) -> bool:
-        return event.scope in self._own_scopes and event.tenant == self._room._core.options.tenant
+        return event.scope in self._own_scopes and event.tenant == self._room.tenant
 
     def _payload(self, reader: Reader, event: Event) -> dict[str, Any]:
         assert event.message_id is not None
@@ -131,7 +148,7 @@ class Relay:
         }
         stored = reader.get(event.message_id)
         if stored is not None:
-            message = self._room._core.directory.message(stored)
+            message = self._room.to_message(stored)
             payload["message_type"] = message.message_type
             if event.type == "message.completed":
                 payload["result"] = message.result
@@ -145,18 +162,6 @@ def _check_refused(error: PostroomError) -> None:
     reads for the webhooks then."""
     if error.http_status >= 500 or isinstance(error, PositionMoved):
         raise error
-
-
-def delivery(hook: Webhook, told: dict[str, Any], message_id: str | None) -> c.Publish:
-    message = NewMessage(
-        body=told,
-        message_type=webhooks.MESSAGE,
-        labels={"webhook": hook.id, "tenant": hook.tenant, "about": message_id or ""},
-        idempotency_key=f"{hook.id}:{told['event_id']}",
-        source_type="webhook",
-        source_id=hook.id,
-    )
-    return c.Publish(queue=webhooks.QUEUE, messages=[message], actor="webhooks", tenant=webhooks.TENANT)
 
 
 def _copy(event: Event, told: dict[str, Any], event_id: str) -> c.Publish:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 
 from postroom.clock import Clock
 from postroom.errors import StoreClosed
-from postroom.kernel import commands as c
 from postroom.kernel import webhooks
 from postroom.runtime import Room
 from postroom.webhooks.addresses import Inside, nowhere
@@ -17,16 +16,13 @@ from postroom.webhooks.relay import Relay
 
 log = logging.getLogger("postroom.webhooks")
 
-# The queue allows more than any webhook; each webhook has its own limit.
-SETTINGS = {"max_retries": 100, "backoff_base_s": 1.0, "backoff_cap_s": 300.0, "visibility_timeout_s": 60.0}
 PAUSE_S = 1.0
 
 
-async def make_place(room: Room) -> None:
+async def make_queue(room: Room) -> None:
     """The scope and queue of deliveries, once."""
-    who = {"actor": "webhooks", "tenant": webhooks.TENANT, "exist_ok": True}
-    await room.run(c.CreateScope(slug=webhooks.SCOPE, **who))
-    await room.run(c.CreateQueue(queue=webhooks.QUEUE, settings=SETTINGS, **who))
+    for command in webhooks.make_queue():
+        await room.run(command)
 
 
 class WebhookService:
@@ -40,11 +36,11 @@ class WebhookService:
     ) -> None:
         self._room = room
         self.relay = Relay(room)
-        self.couriers = DeliveryWorkers(room, clock or room._core.clock, inside=inside, tls=tls)
+        self.couriers = DeliveryWorkers(room, clock or room.clock, inside=inside, tls=tls)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        await make_place(self._room)
+        await make_queue(self._room)
         tasks = [asyncio.create_task(self._keep(part)) for part in (self.relay, self.couriers)]
         try:
             yield

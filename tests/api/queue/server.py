@@ -8,14 +8,14 @@ import uvicorn
 from fastapi import FastAPI
 
 import postroom
-from postroom.api.queue import QueueService, router
+from postroom.api.queue import router
+from postroom.services.container import Services
 
 
 async def main(path: str, token: str) -> None:
     async with postroom.open(f"sqlite:///{path}") as room:
-        house = QueueService(room, is_owner=lambda given: given == token)
         app = FastAPI()
-        app.include_router(router(house))
+        app.include_router(router(Services(room), is_owner=lambda given: given == token))
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen(100)

@@ -14,9 +14,11 @@ from fastapi import FastAPI
 
 import postroom
 from postroom import Room
-from postroom.api.queue import QueueService, router
+from postroom.api.queue import router
 from postroom.api.queue.router import PREFIXES
 from postroom.clock import Clock
+from postroom.services.container import Services
+from postroom.webhooks.addresses import check_url, nowhere
 
 OWNER = "the-token-of-the-house"
 
@@ -73,7 +75,7 @@ class Caller:
 @dataclass
 class Service:
     room: Room
-    house: QueueService
+    services: Services
     url: str
     owner: Caller
     app: FastAPI
@@ -94,35 +96,33 @@ def _is_owner(token: str) -> bool:
     return token == OWNER
 
 
-_made: list[tuple[QueueService, FastAPI]] = []
+_made: list[tuple[Services, FastAPI]] = []
 
 
-def _app(room: Room, **options: Any) -> tuple[QueueService, FastAPI]:
+def _app(room: Room, **options: Any) -> tuple[Services, FastAPI]:
     """Putting an application together takes long, so one serves all tests, each with its own room."""
-    options |= {"is_owner": _is_owner}
+    inside = options.pop("inside", nowhere)
+    options["check_address"] = lambda url: check_url(url, inside=inside())
     if not _made:
-        house, app = QueueService(room, **options), FastAPI()
+        services, app = Services(room, **options), FastAPI()
         for prefix in PREFIXES:
-            app.include_router(router(house, prefix))
-        _made.append((house, app))
-    house, app = _made[0]
-    services = house.services
-    QueueService.__init__(house, room, **options)
-    services.__dict__.update(vars(house.services))
-    house.services = services
-    return house, app
+            app.include_router(router(services, prefix, _is_owner))
+        _made.append((services, app))
+    services, app = _made[0]
+    Services.__init__(services, room, **options)
+    return services, app
 
 
 @contextlib.asynccontextmanager
 async def serving(
     folder: Path, clock: Clock | None = None, *, url: str | None = None, **options: Any
 ) -> AsyncIterator[Service]:
-    house_options = {name: options.pop(name) for name in ("rates", "lake", "inside") if name in options}
+    service_options = {name: options.pop(name) for name in ("rates", "lake", "inside") if name in options}
     options = {"durability": "relaxed", "actor": "tester", **options}
     if clock is not None:
         options |= {"clock": clock, "housekeeping": False}
     async with postroom.open(url or f"sqlite:///{folder / 'room.db'}", **options) as room:
-        house, app = _app(room, **house_options)
+        services, app = _app(room, **service_options)
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen(100)
@@ -133,7 +133,7 @@ async def serving(
             base = f"http://127.0.0.1:{port}"
             try:
                 async with httpx2.AsyncClient(base_url=base, timeout=120) as client:
-                    yield Service(room, house, base, Caller(client, OWNER), app)
+                    yield Service(room, services, base, Caller(client, OWNER), app)
             finally:
                 server.should_exit = True
                 await running

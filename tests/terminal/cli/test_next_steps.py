@@ -6,9 +6,9 @@ import sqlite3
 import httpx2
 import pytest
 
-from postroom.kernel import commands as c
+from postroom.services import callers
 from postroom.terminal.cli.connection import Answered, Unreachable
-from postroom.terminal.cli.remote import RemoteCommitter
+from postroom.terminal.cli.remote import RemoteServices
 from tests.terminal.cli.runner import Cli
 
 
@@ -83,15 +83,11 @@ def test_what_cannot_run_yet_is_not_promised(cli: Cli) -> None:
         (httpx2.Response(502, text="<html>"), Unreachable, 6),
     ],
 )
-def test_a_wrong_token_is_not_told_as_silence(
+async def test_a_wrong_token_is_not_told_as_silence(
     answer: httpx2.Response, error: type[Answered | Unreachable], code: int
 ) -> None:
-    asking = RemoteCommitter("http://127.0.0.1:1", "wrong")
-    asking._http.close()
-    asking._http = httpx2.Client(
-        base_url="http://127.0.0.1:1", transport=httpx2.MockTransport(lambda _: answer)
-    )
-    with pytest.raises(error) as refused:
-        asking.execute(c.CreateScope(slug="x"))
+    transport = httpx2.MockTransport(lambda _: answer)
+    async with httpx2.AsyncClient(base_url="http://127.0.0.1:1", transport=transport) as http:
+        with pytest.raises(error) as refused:
+            await RemoteServices(http, "http://127.0.0.1:1").scopes.list_all(callers.owner())
     assert refused.value.exit_code == code
-    asking.close()

@@ -9,7 +9,8 @@ import hmac
 
 from postroom.api.auth.owner_token import OwnerToken
 from postroom.clock import SECOND, Clock
-from postroom.services import Caller, callers
+from postroom.services import callers
+from postroom.services.callers import Caller
 from postroom.settings.names import is_id
 
 PREFIX = "pra"

@@ -34,7 +34,8 @@ from postroom.api.auth.refusal_log import RefusalLog
 from postroom.api.responses import failure, is_queue_service
 from postroom.clock import Clock
 from postroom.errors import PostroomError
-from postroom.services import Caller, CallerKind, callers
+from postroom.services import callers
+from postroom.services.callers import Caller, CallerKind
 from postroom.settings.model import Settings
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from postroom.services import Caller
+from postroom.services.callers import Caller
 
 CheckKey = Callable[[str], Awaitable[Caller | None]]
 """Given a bearer token that is not the owner's: whose key it is, if it is one and still valid."""

@@ -2,7 +2,8 @@
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Iterator
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 from mcp.server import MCPServer
@@ -10,17 +11,15 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
-from starlette.types import ASGIApp
 
 from postroom import __version__
 from postroom.api import error_responses
 from postroom.api.dependencies import Dependencies
-from postroom.api.mcp.queue_calls import QueueCalls
-from postroom.api.mcp.tools import NotForKeys, QueueCaller, Tools
+from postroom.api.mcp.tools import NotForKeys, Tools
 from postroom.errors import PostroomError
 from postroom.kernel import jsontext
 from postroom.kernel.access.permissions import Permission
-from postroom.services import Caller, CallerKind
+from postroom.services.callers import Caller, CallerKind
 
 PATH = "/mcp"
 ABOUT = """The post room: write to agents, work with queues, ask a person, look after tasks. Everything you do
@@ -47,7 +46,7 @@ async def _told(work: Awaitable[Any]) -> str:
     try:
         return jsontext.text(await work)
     except PostroomError as error:
-        raise ToolError(str(error)) from None
+        raise ToolError(f"{error} ({error.code})") from None
     except TypeError as error:
         raise ToolError(f"The arguments do not fit: {error}") from None
 
@@ -78,8 +77,7 @@ def _shown_to_their_callers(front: Dependencies) -> Any:
     return listed
 
 
-def tool_server(front: Dependencies, app: ASGIApp) -> MCPServer[Any]:
-    """`app` has the endpoints of the work queue, for holders of keys."""
+def tool_server(front: Dependencies) -> MCPServer[Any]:
     with _logs_as_they_are():
         server: MCPServer[Any] = MCPServer("postroom", instructions=ABOUT, version=__version__)
     server.middleware.append(_shown_to_their_callers(front))
@@ -91,13 +89,11 @@ def tool_server(front: Dependencies, app: ASGIApp) -> MCPServer[Any]:
             raise ToolError(str(NotForKeys()))
         return caller
 
-    def _queue_caller(context: Context[Any, Any]) -> QueueCaller:
-        request = context.request_context.request
-        caller = _visitor(request)
-        if caller.kind is not CallerKind.KEY:
-            return QueueCaller(caller, None)
-        assert request is not None
-        return QueueCaller(caller, QueueCalls(app, request.headers["authorization"], caller.tenant))
+    async def _in_queues(context: Context[Any, Any], work: Callable[[Caller], Awaitable[Any]]) -> Any:
+        """Counted and audited like any other request of the caller."""
+        caller = _visitor(context.request_context.request)
+        await front.services.authentication.admit(caller)
+        return await work(caller.with_request(str(uuid.uuid4())))
 
     @server.tool()
     async def send_message(to: str, text: str, ctx: Context[Any, Any]) -> str:
@@ -112,22 +108,22 @@ def tool_server(front: Dependencies, app: ASGIApp) -> MCPServer[Any]:
     @server.tool()
     async def publish(queue: str, body: Any, ctx: Context[Any, Any]) -> str:
         """Put a message into a work queue, named as scope/queue; without a scope, one of `default`."""
-        return await _told(tools.publish(_queue_caller(ctx), queue, body))
+        return await _told(_in_queues(ctx, lambda caller: tools.publish(caller, queue, body)))
 
     @server.tool()
     async def claim(queue: str, ctx: Context[Any, Any], limit: int = 1) -> str:
         """Take messages from a work queue, to complete or fail each with its claim_token."""
-        return await _told(tools.claim(_queue_caller(ctx), queue, limit))
+        return await _told(_in_queues(ctx, lambda caller: tools.claim(caller, queue, limit)))
 
     @server.tool()
     async def complete(id: str, claim_token: str, ctx: Context[Any, Any], result: Any = None) -> str:  # noqa: A002
         """Say that the work on a claimed message is done."""
-        return await _told(tools.complete(_queue_caller(ctx), id, claim_token, result))
+        return await _told(_in_queues(ctx, lambda caller: tools.complete(caller, id, claim_token, result)))
 
     @server.tool()
     async def fail(id: str, claim_token: str, reason: str, ctx: Context[Any, Any]) -> str:  # noqa: A002
         """Say that the work on a claimed message did not succeed; it is tried again later."""
-        return await _told(tools.fail(_queue_caller(ctx), id, claim_token, reason))
+        return await _told(_in_queues(ctx, lambda caller: tools.fail(caller, id, claim_token, reason)))
 
     @server.tool()
     async def ask_human(question: str, ctx: Context[Any, Any], options: list[str] | None = None) -> str:
@@ -159,9 +155,9 @@ def tool_server(front: Dependencies, app: ASGIApp) -> MCPServer[Any]:
     return server
 
 
-def tool_app(front: Dependencies, app: ASGIApp) -> Starlette:
+def tool_app(front: Dependencies) -> Starlette:
     """Each request stands alone, so that a restart of the house disturbs no client."""
-    served = tool_server(front, app).streamable_http_app(
+    served = tool_server(front).streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
         json_response=True,

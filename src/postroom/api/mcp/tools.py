@@ -4,14 +4,13 @@ An agent writes to its teammates as part of the conversation its turn is about, 
 as they do for tags. The holder of a key has the work queues, exactly as far as under `/v1`.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from postroom.api.auth.errors import EntryRefused
 from postroom.api.dependencies import Dependencies
-from postroom.api.mcp.queue_calls import QueueCalls
 from postroom.api.office import history, message_rows
 from postroom.api.office.messages import short_id
-from postroom.errors import InvalidField, MessageNotFound, NotFound
+from postroom.errors import InvalidField, NotFound
 from postroom.kernel import commands as c
 from postroom.kernel.checks import DEFAULT_SCOPE, split_path
 from postroom.kernel.model import Message, NewMessage
@@ -21,16 +20,10 @@ from postroom.office.intake.intake import Incoming
 from postroom.office.lanes.batches import text_of
 from postroom.office.tasks import Board
 from postroom.office.turns import outcomes
-from postroom.services import Caller, CallerKind
+from postroom.services.callers import Caller, CallerKind
 
 CHANNEL = "mcp"
 DESK = "reviews"
-
-
-class NotYours(EntryRefused):
-    """@{agent} may work with queues of the scope "{scope}" only."""
-
-    code = "QUEUE_NOT_YOURS"
 
 
 class TurnOver(EntryRefused):
@@ -51,17 +44,11 @@ class NotForKeys(EntryRefused):
     code = "KEY_NOT_HERE"
 
 
-class QueueCaller(NamedTuple):
-    """Who works with queues; the holder of a key by way of the service."""
-
-    caller: Caller
-    service: QueueCalls | None
-
-
 class Tools:
     def __init__(self, front: Dependencies) -> None:
         self._front = front
         self._room = front.room
+        self._services = front.services
 
     async def _turn(self, caller: Caller) -> Message:
         """What the agent works on at the moment."""
@@ -75,13 +62,6 @@ class Tools:
 
     def _board(self) -> Board:
         return Board(self._room, lambda: self._front.staff.office.directory)
-
-    def _queue(self, caller: Caller, queue: str) -> str:
-        """Agents work with the queues of programs; the office's own are not theirs to touch."""
-        scope, slug = split_path(queue)
-        if caller.kind is CallerKind.AGENT and scope != DEFAULT_SCOPE:
-            raise NotYours(agent=caller.name, scope=DEFAULT_SCOPE)
-        return f"{scope}/{slug}"
 
     async def send_message(self, caller: Caller, to: str, text: str) -> dict[str, Any]:
         directory = self._front.staff.office.directory
@@ -149,50 +129,26 @@ class Tools:
             for _, message in sent
         ]
 
-    async def publish(self, who: QueueCaller, queue: str, body: Any) -> dict[str, Any]:
-        if who.service is not None:
-            return await who.service.publish(queue, body)
-        path = self._queue(who.caller, queue)
-        message = NewMessage(body=body, source_type="agent", source_id=who.caller.name)
-        receipts = await self._room.run(c.Publish(queue=path, messages=[message], actor=who.caller.name))
-        return {"id": receipts[0].id}
+    async def publish(self, caller: Caller, queue: str, body: Any) -> dict[str, Any]:
+        [made] = await self._services.messages.publish(caller, *split_path(queue), [NewMessage(body=body)])
+        return {"id": made.found.message.id}
 
-    async def claim(self, who: QueueCaller, queue: str, limit: int = 1) -> list[dict[str, Any]]:
-        limit = max(1, min(limit, 100))
-        if who.service is not None:
-            return await who.service.claim(queue, limit)
-        path = self._queue(who.caller, queue)
-        found = await self._room.claim(path, limit=limit, worker=who.caller.name)
-        return [{"id": each.id, "claim_token": each.claim_token, "body": each.body} for each in found]
-
-    async def _scope_of(self, service: QueueCalls, message_id: str) -> str:
-        """Where a message is, if it is of the tenant the key is for."""
-        message = await self._room.look(lambda reader: reader.get(message_id))
-        if message is None or message.row.tenant != service.tenant:
-            raise MessageNotFound(message_id=message_id)
-        return await self._room.look(lambda reader: reader.queue_names()[message.row.queue_id][0])
+    async def claim(self, caller: Caller, queue: str, limit: int = 1) -> list[dict[str, Any]]:
+        found = await self._services.claims.claim(caller, [split_path(queue)], limit=limit)
+        messages = [each.message for each in found]
+        return [{"id": each.id, "claim_token": each.claim_token, "body": each.body} for each in messages]
 
     async def complete(
         self,
-        who: QueueCaller,
+        caller: Caller,
         id: str,  # noqa: A002
         claim_token: str,
         result: Any = None,
     ) -> None:
-        if who.service is not None:
-            body = {"claim_token": claim_token, "result": result}
-            await who.service.settle(await self._scope_of(who.service, id), id, "complete", body)
-            return
-        await self._room.run(
-            c.Complete(message_id=id, token=claim_token, result=result, actor=who.caller.name)
-        )
+        await self._services.claims.complete(caller, id, claim_token, result=result)
 
-    async def fail(self, who: QueueCaller, id: str, claim_token: str, reason: str) -> None:  # noqa: A002
-        if who.service is not None:
-            body = {"claim_token": claim_token, "reason": reason}
-            await who.service.settle(await self._scope_of(who.service, id), id, "fail", body)
-            return
-        await self._room.run(c.Fail(message_id=id, token=claim_token, reason=reason, actor=who.caller.name))
+    async def fail(self, caller: Caller, id: str, claim_token: str, reason: str) -> None:  # noqa: A002
+        await self._services.claims.fail(caller, id, claim_token, reason=reason)
 
     async def ask_human(self, caller: Caller, question: str, options: list[str]) -> dict[str, Any]:
         """A question in a queue that people answer; the answer is the message's result."""

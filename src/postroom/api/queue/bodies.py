@@ -11,13 +11,17 @@ from postroom.clock import from_datetime
 from postroom.errors import InvalidField
 from postroom.kernel import checks
 from postroom.kernel.model import NewMessage
-from postroom.services import Caller
+from postroom.services.claims import MOST_CLAIMED, MOST_WAIT_S
+from postroom.services.messages import MOST_PUBLISHED
 
 Slug = Annotated[str, Field(min_length=1, max_length=127, examples=["orders"])]
 Text = Annotated[str, Field(max_length=512)]
 Lease = Annotated[float, Field(ge=0.001, le=24 * 3600, allow_inf_nan=False)]
-TTL_S = 30 * 24 * 3600
-DELAY_S = 366 * 24 * 3600
+LONGEST_S = checks.YEAR_S
+
+
+def moment(time: datetime | None) -> int | None:
+    return None if time is None else from_datetime(time)
 
 
 class RequestBody(BaseModel):
@@ -79,17 +83,18 @@ class NewMessageBody(RequestBody):
     labels: dict[str, Any] = {}
     priority_tier: str = "normal"
     priority_score: int = 500
-    ttl_seconds: Annotated[float, Field(ge=0.001, le=TTL_S, allow_inf_nan=False)] | None = None
+    ttl_seconds: Annotated[float, Field(ge=0.001, le=LONGEST_S, allow_inf_nan=False)] | None = None
     deadline: datetime | None = None
     delay_until: datetime | None = None
-    delay_seconds: Annotated[float, Field(ge=0, le=DELAY_S, allow_inf_nan=False)] | None = None
+    delay_seconds: Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)] | None = None
     idempotency_key: Text | None = None
     correlation_id: Text | None = None
     causation_id: Text | None = None
     schema_: str | None = Field(default=None, alias="schema", description="Check the body against this one")
     hitl_spec: dict[str, Any] | None = None
 
-    def draft(self, caller: Caller) -> NewMessage:
+    def draft(self) -> NewMessage:
+        """Its author is whoever calls."""
         content_type = _plain_type(self.content_type)
         try:
             content = body_from(content_type, self.body)
@@ -103,15 +108,13 @@ class NewMessageBody(RequestBody):
             priority_score=self.priority_score,
             labels=self.labels or None,
             ttl_s=self.ttl_seconds,
-            deadline=from_datetime(self.deadline) if self.deadline else None,
-            delay_until=from_datetime(self.delay_until) if self.delay_until else None,
+            deadline=moment(self.deadline),
+            delay_until=moment(self.delay_until),
             delay_s=self.delay_seconds,
             idempotency_key=self.idempotency_key,
             correlation_id=self.correlation_id,
             causation_id=self.causation_id,
             hitl_spec=self.hitl_spec,
-            source_type=caller.source_type,
-            source_id=caller.user_id or caller.id,
         )
 
 
@@ -122,12 +125,12 @@ def _plain_type(content_type: str) -> str:
 
 
 class MessageBatchBody(RequestBody):
-    messages: Annotated[list[NewMessageBody], Field(min_length=1, max_length=1000)]
+    messages: Annotated[list[NewMessageBody], Field(min_length=1, max_length=MOST_PUBLISHED)]
 
 
 class ClaimWish(RequestBody):
-    batch_size: Annotated[int, Field(ge=1, le=100)] = 1
-    wait_s: Annotated[float, Field(ge=0, le=60)] = 0
+    batch_size: Annotated[int, Field(ge=1, le=MOST_CLAIMED)] = 1
+    wait_s: Annotated[float, Field(ge=0, le=MOST_WAIT_S)] = 0
     visibility_timeout_s: Lease | None = None
     labels: dict[str, Any] = {}
     subscription: Text | None = None
@@ -145,7 +148,7 @@ class Completion(ClaimBody):
 class FailureReport(ClaimBody):
     reason: str = "failed"
     retry: bool = True
-    delay_s: Annotated[float, Field(ge=0, le=DELAY_S, allow_inf_nan=False)] | None = None
+    delay_s: Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)] | None = None
 
 
 class Extension(ClaimBody):
@@ -154,7 +157,7 @@ class Extension(ClaimBody):
 
 
 class Snoozing(ClaimBody):
-    seconds: Annotated[float, Field(ge=0, le=DELAY_S, allow_inf_nan=False)]
+    seconds: Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
     reason: str | None = None
 
 

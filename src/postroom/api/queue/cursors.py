@@ -9,7 +9,7 @@ from postroom.errors import InvalidField
 
 T = TypeVar("T")
 
-Limit = Annotated[int, Query(ge=1, le=500, description="How many at most")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most")]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before")]
 
 

@@ -16,9 +16,11 @@ from postroom.api.queue import envelopes
 from postroom.api.responses import Json
 from postroom.errors import Invalid, PostroomError
 from postroom.kernel.access.permissions import PREFIX, Permission
-from postroom.services import Caller, Services, callers
+from postroom.services import callers
 from postroom.services.access import Access
+from postroom.services.callers import Caller
 from postroom.services.calls import Operation
+from postroom.services.container import Services
 from postroom.services.errors import RateLimited
 from postroom.services.public_ids import PublicIds
 from postroom.services.rates import Standing

@@ -2,9 +2,8 @@
 
 from fastapi import APIRouter
 
-from postroom.api.queue.access import gated
 from postroom.api.queue.envelopes import Failure
-from postroom.api.queue.gate import route_class
+from postroom.api.queue.gate import IsOwner, nobody, route_class
 from postroom.api.queue.routes import (
     access,
     agents,
@@ -22,7 +21,7 @@ from postroom.api.queue.routes import (
     subscriptions,
     webhooks,
 )
-from postroom.api.queue.service import QueueService
+from postroom.services.container import Services
 
 PREFIXES = ("/v1", "/v1/modules/scaiqueue")
 PARTS = (
@@ -32,6 +31,7 @@ PARTS = (
     claims,
     schemas,
     subscriptions,
+    rules,
     reviews,
     streams,
     keys,
@@ -41,21 +41,20 @@ PARTS = (
     webhooks,
     agents,
 )
-SERVED = (rules,)
 
 
-def router(house: QueueService, prefix: str = PREFIXES[0]) -> APIRouter:
-    """`prefix` is where it is mounted; the second one is only for clients that know no other."""
-    whole = APIRouter()
-    for parts, gate in ((PARTS, gated(house)), (SERVED, route_class(house.services, house.is_owner))):
-        routes = APIRouter(
-            prefix=prefix,
-            route_class=gate,
-            tags=["work queue"],
-            include_in_schema=prefix == PREFIXES[0],
-            responses={"4XX": {"model": Failure}},
-        )
-        for part in parts:
-            part.add(routes)
-        whole.include_router(routes)
-    return whole
+def router(services: Services, prefix: str = PREFIXES[0], is_owner: IsOwner = nobody) -> APIRouter:
+    """`prefix` is where it is mounted; the second one is only for clients that know no other.
+
+    `is_owner` tells the owner's token where the API's own authentication does not stand in front.
+    """
+    routes = APIRouter(
+        prefix=prefix,
+        route_class=route_class(services, is_owner),
+        tags=["work queue"],
+        include_in_schema=prefix == PREFIXES[0],
+        responses={"4XX": {"model": Failure}},
+    )
+    for part in PARTS:
+        part.add(routes)
+    return routes

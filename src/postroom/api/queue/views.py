@@ -7,13 +7,19 @@ import msgspec
 from pydantic import BaseModel
 
 from postroom.clock import iso
+from postroom.errors import InvalidField
 from postroom.kernel import checks
-from postroom.kernel.model import Counts, Message, Queue, Schema, Scope, Subscription
+from postroom.kernel.model import Counts, Queue, Scope
 from postroom.kernel.rules.moved_keys import shown_key
 from postroom.kernel.rules.rule import Rule
 from postroom.kernel.states import State
+from postroom.services.messages import FoundMessage
+from postroom.services.patterns import Pattern
 from postroom.services.public_ids import PublicIds
+from postroom.services.reviews import Review
 from postroom.services.rules import RuleTrial
+from postroom.services.schemas import ScopedSchema
+from postroom.services.subscriptions import CountedSubscription
 
 # A delayed message is one that waits and is not visible yet; a dead one was dead-lettered.
 SHOWN_STATES = {State.DELAYED: "pending", State.DEAD: "dead_lettered"}
@@ -153,9 +159,21 @@ def state(found: State) -> str:
     return SHOWN_STATES.get(found, str(found.value))
 
 
-def message(
-    found: Message, ids: PublicIds, places: tuple[int, int] | None = None, *, token: bool = False
-) -> dict[str, Any]:
+def meant_states(word: str | None) -> tuple[str, ...]:
+    """The states that clients call by this word; all without one."""
+    if word is None:
+        return ()
+    known = MEANT_STATES.get(word)
+    if known is not None:
+        return known
+    words = sorted({state(each) for each in State})
+    if word not in words:
+        raise InvalidField("state", f"is {word!r}, must be one of {', '.join(words)}")
+    return (word,)
+
+
+def message(of: FoundMessage, ids: PublicIds, *, token: bool = False) -> dict[str, Any]:
+    found = of.message
     body, encoding = found.body, None
     if isinstance(body, bytes | bytearray):
         body, encoding = base64.b64encode(body).decode(), "base64"
@@ -164,8 +182,8 @@ def message(
     shown: dict[str, Any] = {
         "id": found.id,
         "tenant_id": found.tenant,
-        "scope_id": ids.scope(places[0]) if places else None,
-        "queue_id": ids.queue(places[1]) if places else None,
+        "scope_id": ids.scope(of.scope_id),
+        "queue_id": ids.queue(of.queue_id),
         "scope": found.scope,
         "queue": found.queue,
         "state": state(found.state),
@@ -207,9 +225,10 @@ def message(
     return shown
 
 
-def schema(found: Schema, ids: PublicIds, scope_id: int) -> dict[str, Any]:
+def schema(of: ScopedSchema, ids: PublicIds) -> dict[str, Any]:
+    found = of.schema
     return {
-        "scope_id": ids.scope(scope_id),
+        "scope_id": ids.scope(of.scope_id),
         "name": found.name,
         "version": found.version,
         "schema": found.document,
@@ -217,7 +236,8 @@ def schema(found: Schema, ids: PublicIds, scope_id: int) -> dict[str, Any]:
     }
 
 
-def subscription(found: Subscription, counts: Counts, ids: PublicIds) -> dict[str, Any]:
+def subscription(of: CountedSubscription, ids: PublicIds) -> dict[str, Any]:
+    found, counts = of.subscription, of.counts
     return {
         "id": ids.subscription(found.id),
         "queue_id": ids.queue(found.queue_id),
@@ -289,3 +309,29 @@ def body_from(content_type: str, body: Any) -> Any:
     if content_type == checks.JSON or content_type.startswith("text/") or body is None:
         return body
     return base64.b64decode(body, validate=True)
+
+
+def pattern(found: Pattern, ids: PublicIds) -> dict[str, Any]:
+    return {
+        "id": found.id,
+        "scope_id": ids.scope(found.scope_id),
+        "name": found.name,
+        "version": found.version,
+        "spec": found.spec,
+        "parameters": found.parameters,
+        "created_at": when(found.created_at),
+    }
+
+
+def review(found: Review, ids: PublicIds) -> dict[str, Any]:
+    return {
+        **message(found.found, ids),
+        "seen": found.seen,
+        "due_at": when(found.due_at),
+        "assignee": found.assignee,
+        "escalated": found.is_escalated,
+    }
+
+
+def decision(found: Review) -> dict[str, Any] | None:
+    return None if found.decided is None else {**found.decided, "at": when(found.decided.get("at"))}

@@ -21,6 +21,7 @@ class Principal(StrEnum):
     GROUP = "group"
     ROLE = "role"
     API_KEY = "api_key"
+    AGENT = "agent"
 
 
 class AclEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,10 @@ def erase(ctx: TransitionContext, command: service_commands.Erase) -> ErasureSte
         raise InvalidField("mode", f"is {command.mode!r}, must be erase or redact")
     scope_id = ctx.scope(command.scope).id if command.scope is not None else None
     looked = ctx.tx.erasable(ctx.tenant, scope_id, command.after, command.limit)
-    concerned = [stored for stored in looked if erasure.concerns(stored, subject)]
+    reached = set(command.queue_ids) if command.queue_ids is not None else None
+    concerned = [
+        stored for stored in looked if _is_reached(stored, reached) and erasure.concerns(stored, subject)
+    ]
     claimed = [stored.row.id for stored in concerned if stored.row.state == State.CLAIMED]
     free = [stored for stored in concerned if stored.row.state != State.CLAIMED]
     earlier = _earlier(ctx, command.job_id) if command.execute and not command.after else ()
@@ -51,6 +54,12 @@ def erase(ctx: TransitionContext, command: service_commands.Erase) -> ErasureSte
         ctx.record("erasure.step", scope=command.scope, data=data)
     more = looked[-1].row.seq if len(looked) == command.limit else None
     return ErasureStep(tuple(stored.row.id for stored in free), tuple(claimed), more, earlier)
+
+
+def _is_reached(stored: Stored, queue_ids: set[int] | None) -> bool:
+    """A dead letter is reached by those who reach where it came from too."""
+    places = {stored.row.queue_id, stored.row.origin_queue_id} - {None}
+    return queue_ids is None or places <= queue_ids
 
 
 def _lists(ctx: TransitionContext, job_id: str) -> Iterator[Document]:

@@ -13,13 +13,13 @@ from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
 from postroom.kernel.access import trust
 from postroom.kernel.access.permissions import Permission
+from postroom.kernel.access.reach import may_act
 from postroom.kernel.model import NewMessage, Queue
 from postroom.kernel.ordering import TIER_RANK
 from postroom.kernel.reviews import timeouts
 from postroom.kernel.reviews.answering import HOLD_S, REVIEW
 from postroom.kernel.reviews.patterns import expanded
 from postroom.kernel.rows import Content, Row
-from postroom.kernel.rules import reach
 from postroom.kernel.rules.reroute import check_schema, move_to
 from postroom.kernel.rules.rule import Action, ActionType, Rule
 from postroom.kernel.states import OPEN, WAITING, Change, State
@@ -78,7 +78,7 @@ class AppliedAction:
             raise InvalidField("action", "its queue is gone")
         if not trust.may_cross(ctx.tx, row.tenant, row.scope_id, queue.scope_id, "route"):
             raise InvalidField("action", f"no trust lets this scope route into {queue.scope}")
-        if not reach.may(ctx, self._rule, queue, Permission.PUBLISH):
+        if not may_act(ctx.tx, queue, self._rule.acts_as, Permission.PUBLISH, ctx.now):
             raise InvalidField("action", f"whoever made it may not publish into {queue.path}")
         return queue
 

@@ -13,9 +13,9 @@ from postroom.clock import micros
 from postroom.errors import PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel.access.permissions import Permission
+from postroom.kernel.access.reach import may_act
 from postroom.kernel.model import INTEGRITY, NewMessage, Queue
 from postroom.kernel.rows import Row
-from postroom.kernel.rules import reach
 from postroom.kernel.rules.actions import AppliedAction
 from postroom.kernel.rules.breaker import MOST_HOPS, MOST_MATCHES, REST_S
 from postroom.kernel.rules.matching import SLOW_S, RuleMatch, facts_of, looks
@@ -68,7 +68,11 @@ def _meet_once(ctx: TransitionContext, row: Row, queue: Queue, trigger: Trigger,
     """Whether the message was moved, so that it meets the rules of its new queue."""
     content = ctx.tx.content(row)
     facts = facts_of(row, content, queue.scope, queue.slug, ctx.now)
-    rules = [rule for rule in _rules(ctx, queue) if reach.may(ctx, rule, queue, Permission.MANAGE)]
+    rules = [
+        rule
+        for rule in _rules(ctx, queue)
+        if may_act(ctx.tx, queue, rule.acts_as, Permission.MANAGE, ctx.now)
+    ]
     found = looks(rules, facts, trigger, queue.id, ctx.now, moved=moved)
     for look in found:
         if look.seconds > SLOW_S:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from postroom.errors import NotEmpty, SchemaNotFound, SlugTaken, SystemQueue, WrongPlaceState
+from postroom.errors import InvalidField, NotEmpty, SchemaNotFound, SlugTaken, SystemQueue, WrongPlaceState
 from postroom.kernel import checks
 from postroom.kernel import commands as c
 from postroom.kernel.model import (
@@ -120,6 +120,8 @@ def create_queue(ctx: TransitionContext, command: c.CreateQueue) -> Queue:
         if command.exist_ok:
             return known
         raise SlugTaken(kind="queue", slug=command.queue)
+    if command.at_most is not None and len(ctx.tx.queues_of(scope.id)) >= command.at_most:
+        raise InvalidField("slug", f"is one too many: a scope has at most {command.at_most} queues")
     _check_schema(ctx, scope.id, f"{scope_slug}/{slug}", settings)
     return _insert_queue(ctx, scope, slug, settings, system=False)
 

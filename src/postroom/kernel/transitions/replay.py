@@ -19,7 +19,7 @@ def _dead(ctx: TransitionContext, command: c.Replay | c.Discard, verb: str) -> l
         scope = ctx.scope(command.scope)
         home = ctx.tx.queue(ctx.tenant, scope.slug, DEAD_LETTER)
         assert home is not None, "every scope has its dead letters"
-        return ctx.tx.rows_in_state(home.id, State.DEAD, command.limit)
+        return _dead_of(ctx, home, command)
     rows = []
     for message_id in dict.fromkeys(command.message_ids):
         row = ctx.message(message_id)
@@ -28,6 +28,18 @@ def _dead(ctx: TransitionContext, command: c.Replay | c.Discard, verb: str) -> l
             raise WrongState(message_id=message_id, state=state, verb=verb)
         rows.append(row)
     return rows
+
+
+def _dead_of(ctx: TransitionContext, home: Queue, command: c.Replay | c.Discard) -> list[Row]:
+    if command.origins is None:
+        return ctx.tx.rows_in_state(home.id, State.DEAD, command.limit)
+    origins, asked = set(command.origins), command.limit
+    while True:
+        found = ctx.tx.rows_in_state(home.id, State.DEAD, asked)
+        rows = [row for row in found if row.origin_queue_id in origins]
+        if len(rows) >= command.limit or len(found) < asked:
+            return rows[: command.limit]
+        asked *= 2
 
 
 def _check_limit(ctx: TransitionContext, limit: int) -> None:

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from postroom.clock import iso
-from postroom.kernel import checks, jsontext
-from postroom.kernel.service_ports import AuditFilter
+from postroom.kernel import jsontext
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.options import flag, option
@@ -26,7 +25,7 @@ app = group("audit", "The audit: every gated call over HTTP, allowed or refused.
         "postroom audit list --correlation-id order-17 --json",
     ],
 )
-def list_audit(
+async def list_audit(
     at: CommandContext,
     scope: Annotated[
         str | None, option("NAME", "Only of this scope.", "--scope", autocompletion=complete_scopes)
@@ -44,21 +43,19 @@ def list_audit(
     limit: Annotated[int, option("N", "At most so many. Default 50.", "--limit")] = 50,
 ) -> None:
     """List calls, newest first."""
-    checks.check_count("--limit", limit, least=1, most=10_000)
     now = at.clock.now()
-    with at.looking() as room:
-        scopes = {each.id: each.slug for each in room._core.read(lambda reader: reader.scopes(tenant))}
-        numbers = {slug: number for number, slug in scopes.items()}
-        wanted = AuditFilter(
-            tenant=tenant,
-            scope_id=None if scope is None else numbers.get(scope, -1),
+    async with at.services() as services:
+        page = await services.audit.list_page(
+            at.caller.of_tenant(tenant),
+            scope,
+            limit=limit,
             event_type=event,
             actor_id=actor,
             correlation_id=correlation_id,
             allowed=False if refused else None,
             since=since.before(now) if since else None,
         )
-        found = room._core.read(lambda reader: reader.audit(wanted, None, limit))
+    found, scopes = page.entries, page.scopes
     shown: list[dict[str, Any]] = []
     for entry in found:
         document = msgspec.to_builtins(entry)

@@ -1,12 +1,15 @@
 """Claiming messages and settling claims: `claim`, `complete`, `fail`, `release`, `extend`, `snooze`."""
 
+import time
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
+from postroom.kernel.checks import split_path
 from postroom.kernel.model import Message
-from postroom.runtime import SyncRoom
+from postroom.services.callers import Caller
+from postroom.services.container import Services
+from postroom.services.messages import FoundMessage
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.completion import queues as complete_queues
@@ -16,15 +19,11 @@ from postroom.terminal.cli.output import ago, facts, json_text
 from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.values import duration
 
+AT_ONCE_S = 25.0
 Token = Annotated[str, argument("TOKEN", "The claim's token, as claim showed it.")]
 LeaseOption = Annotated[
     float | None, option("DURATION", "How long the claim is good, from now. Default the queue's.", "--lease")
 ]
-
-
-def held(room: SyncRoom, message_id: str, token: str) -> Message:
-    """A message as the holder of this token knows it; whether the token is still good, the room decides."""
-    return msgspec.structs.replace(room.get(message_id), claim_token=token)
 
 
 def register(app: typer.Typer, panel: str) -> None:
@@ -55,7 +54,7 @@ def register(app: typer.Typer, panel: str) -> None:
     verb("snooze", snooze, "postroom snooze 01890a5d-… 1-5f3c… 1h --reason 'rate limit'")
 
 
-def claim(
+async def claim(
     at: CommandContext,
     queues: Annotated[
         list[str],
@@ -73,10 +72,18 @@ def claim(
 
     Each comes with a token, which complete, fail and the other verbs ask for. Nothing to claim is no error.
     """
-    with at.room() as room:
-        taken = room.claim(
-            *queues, limit=limit, wait=wait, lease=lease, subscription=subscription, worker=worker
+    async with at.services(change=True) as services:
+        found = await _take(
+            services,
+            at.caller,
+            [split_path(queue) for queue in queues],
+            wait,
+            limit=limit,
+            lease_s=lease,
+            subscription=subscription,
+            worker=worker,
         )
+    taken = [each.message for each in found]
     if at.out.as_json:
         at.out.line([documents.message(message) for message in taken])
         return
@@ -86,6 +93,18 @@ def claim(
         if index:
             at.out.say("")
         at.out.say(facts(_claimed(message, at.clock.now())))
+
+
+async def _take(
+    services: Services, caller: Caller, queues: list[tuple[str, str]], wait: float, **wish: Any
+) -> list[FoundMessage]:
+    """However long somebody waits: asked again and again, since no call waits for ever."""
+    until = time.monotonic() + wait
+    while True:
+        left = max(0.0, until - time.monotonic())
+        found = await services.claims.claim(caller, queues, wait_s=min(left, AT_ONCE_S), **wish)
+        if found or left <= AT_ONCE_S:
+            return found
 
 
 def _claimed(message: Message, now: int) -> list[tuple[str, Any]]:
@@ -108,19 +127,19 @@ def _claimed(message: Message, now: int) -> list[tuple[str, Any]]:
     ]
 
 
-def complete(
+async def complete(
     at: CommandContext,
     message_id: MessageId,
     token: Token,
     result: Annotated[str | None, option("JSON", "What came of it.", "--result")] = None,
 ) -> None:
     """The work is done. Saying so again with the same token is no error."""
-    with at.room() as room:
-        room.complete(held(room, message_id, token), result)
-        _answer(at, room, message_id, "is done")
+    async with at.services(change=True) as services:
+        found = await services.claims.complete(at.caller, message_id, token, result=result)
+    _show_settled(at, found.message, "is done")
 
 
-def fail(
+async def fail(
     at: CommandContext,
     message_id: MessageId,
     token: Token,
@@ -134,26 +153,28 @@ def fail(
     """The work failed: it is retried after a pause, or a dead letter when no attempts are left."""
     if final and delay is not None:
         raise Unclear("--final means no retry, so it cannot go with --delay")
-    with at.room() as room:
-        room.fail(held(room, message_id, token), reason, kind=kind, retry=not final, delay=delay)
-        _answer(at, room, message_id, "failed")
+    async with at.services(change=True) as services:
+        found = await services.claims.fail(
+            at.caller, message_id, token, reason=reason, kind=kind, retry=not final, delay_s=delay
+        )
+    _show_settled(at, found.message, "failed")
 
 
-def release(at: CommandContext, message_id: MessageId, token: Token) -> None:
+async def release(at: CommandContext, message_id: MessageId, token: Token) -> None:
     """Give a message back untouched: the attempt does not count."""
-    with at.room() as room:
-        room.release(held(room, message_id, token))
-        _answer(at, room, message_id, "is given back")
+    async with at.services(change=True) as services:
+        found = await services.claims.release(at.caller, message_id, token)
+    _show_settled(at, found.message, "is given back")
 
 
-def extend(at: CommandContext, message_id: MessageId, token: Token, lease: LeaseOption = None) -> None:
+async def extend(at: CommandContext, message_id: MessageId, token: Token, lease: LeaseOption = None) -> None:
     """Keep a claim for another lease, counted from now."""
-    with at.room() as room:
-        room.extend(held(room, message_id, token), lease)
-        _answer(at, room, message_id, "stays yours")
+    async with at.services(change=True) as services:
+        found = await services.claims.extend(at.caller, message_id, token, lease_s=lease)
+    _show_settled(at, found.message, "stays yours")
 
 
-def snooze(
+async def snooze(
     at: CommandContext,
     message_id: MessageId,
     token: Token,
@@ -161,15 +182,15 @@ def snooze(
     reason: Annotated[str | None, option("TEXT", "Why, for whoever looks later.", "--reason")] = None,
 ) -> None:
     """Come back later; unlike a failure this does not count as an attempt."""
-    with at.room() as room:
-        room.snooze(held(room, message_id, token), pause, reason=reason)
-        _answer(at, room, message_id, "is snoozed")
+    async with at.services(change=True) as services:
+        found = await services.claims.snooze(at.caller, message_id, token, seconds=pause, reason=reason)
+    _show_settled(at, found.message, "is snoozed")
 
 
-def _answer(at: CommandContext, room: SyncRoom, message_id: str, done: str) -> None:
+def _show_settled(at: CommandContext, after: Message, done: str) -> None:
     """What became of it, which is not always what was asked for: attempts run out."""
-    after, now = room.get(message_id), at.clock.now()
-    text = f"{message_id} {done}; it is {after.state}"
+    now = at.clock.now()
+    text = f"{after.id} {done}; it is {after.state}"
     if after.visible_at is not None:
         text += f", back {ago(after.visible_at, now)}"
     elif after.claim_expires_at is not None:

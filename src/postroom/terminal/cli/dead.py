@@ -1,16 +1,17 @@
 """`postroom dead`: look at dead letters, send them back, or give them up."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from postroom.kernel.model import Message
 from postroom.kernel.states import State
-from postroom.runtime import SyncRoom
-from postroom.terminal.cli import documents
+from postroom.services.callers import Caller
+from postroom.services.container import Services
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.confirm import confirm
 from postroom.terminal.cli.errors import Unclear
+from postroom.terminal.cli.messages import go_on, show_page
 from postroom.terminal.cli.options import CursorOption, LimitOption, ScopeOption, argument, flag, option
 from postroom.terminal.cli.output import Column, ago, short, some, table
 from postroom.terminal.cli.store_access import CommandContext
@@ -28,7 +29,7 @@ All = Annotated[bool, flag("All dead letters there are.", "--all")]
 
 
 @command(app, "list", examples=["postroom dead list", "postroom dead list --scope billing --json"])
-def list_dead(
+async def list_dead(
     at: CommandContext,
     scope: ScopeOption = None,
     limit: LimitOption = 50,
@@ -36,39 +37,32 @@ def list_dead(
 ) -> None:
     """List dead letters with the queue they came from and the reason."""
     now = at.clock.now()
-    with at.looking() as room:
-        page = room.messages(state=State.DEAD, scope=scope, deliveries=True, limit=limit, cursor=cursor)
-    at.out.show(
-        {
-            "messages": [documents.message(message) for message in page.messages],
-            "next_cursor": page.next_cursor,
-        },
-        table(
-            [
-                Column("id", whole=True),
-                "from",
-                "died",
-                Column("tries", right=True),
-                Column("reason", free=True),
-                Column("body", free=True),
-            ],
-            [
-                (
-                    message.id,
-                    _origin(message),
-                    ago(message.finished_at, now),
-                    message.attempts,
-                    short(message.failure_reason or "").strip('"'),
-                    short(message.body, 30),
-                )
-                for message in page.messages
-            ],
+    async with at.services() as services:
+        page = await services.messages.list_page(
+            at.caller, scope, states=(State.DEAD,), deliveries=True, limit=limit, **go_on(cursor)
         )
-        if page.messages
-        else "No dead letters.",
+    shown = table(
+        [
+            Column("id", whole=True),
+            "from",
+            "died",
+            Column("tries", right=True),
+            Column("reason", free=True),
+            Column("body", free=True),
+        ],
+        [
+            (
+                message.id,
+                _origin(message),
+                ago(message.finished_at, now),
+                message.attempts,
+                short(message.failure_reason or "").strip('"'),
+                short(message.body, 30),
+            )
+            for message in (each.message for each in page.items)
+        ],
     )
-    if page.next_cursor is not None and not at.out.as_json:
-        at.out.say(f"There are more: add --cursor {page.next_cursor}", style="dim")
+    show_page(at, page, shown, "No dead letters.")
 
 
 def _origin(message: Message) -> str:
@@ -84,12 +78,15 @@ def _origin(message: Message) -> str:
         "postroom dead replay --all",
     ],
 )
-def replay(at: CommandContext, ids: Ids = None, scope: OfScope = None, all_: All = False) -> None:
+async def replay(at: CommandContext, ids: Ids = None, scope: OfScope = None, all_: All = False) -> None:
     """Send dead letters back to the queues they came from, with a clean slate of attempts."""
     _check_choice(ids, scope, all_)
-    with at.room() as room:
-        done = _each(room, room.replay, ids, scope)
-    at.out.show({"replayed": done}, _told(done, "is sent back", "are sent back"))
+    async with at.services(change=True) as services:
+        if ids:
+            done = [each.message.id for each in await services.dead_letters.replay(at.caller, *ids)]
+        else:
+            done = await _each_scope(at, services, services.dead_letters.replay_all, scope)
+    at.out.show({"replayed": done}, _count(done, "is sent back", "are sent back"))
 
 
 @command(
@@ -100,7 +97,7 @@ def replay(at: CommandContext, ids: Ids = None, scope: OfScope = None, all_: All
         "postroom dead discard --scope billing --yes",
     ],
 )
-def discard(
+async def discard(
     at: CommandContext,
     ids: Ids = None,
     scope: OfScope = None,
@@ -115,9 +112,12 @@ def discard(
         else:
             what = f'all dead letters of the scope "{scope}"' if scope else "all dead letters of all scopes"
         confirm(f"Discard {what} for good?")
-    with at.room() as room:
-        done = _each(room, room.discard, ids, scope)
-    at.out.show({"discarded": done}, _told(done, "is discarded", "are discarded"))
+    async with at.services(change=True) as services:
+        if ids:
+            done = [each.message.id for each in await services.dead_letters.discard(at.caller, *ids)]
+        else:
+            done = await _each_scope(at, services, services.dead_letters.discard_all, scope)
+    at.out.show({"discarded": done}, _count(done, "is discarded", "are discarded"))
 
 
 def _check_choice(ids: list[str] | None, scope: str | None, all_: bool) -> None:
@@ -125,19 +125,23 @@ def _check_choice(ids: list[str] | None, scope: str | None, all_: bool) -> None:
         raise Unclear("Say which dead letters: their ids, or --scope NAME, or --all")
 
 
-def _each(
-    room: SyncRoom, verb: Callable[..., list[str]], ids: list[str] | None, scope: str | None
+async def _each_scope(
+    at: CommandContext,
+    services: Services,
+    verb: Callable[[Caller, str, int], Awaitable[list[str]]],
+    scope: str | None,
 ) -> list[str]:
-    if ids:
-        return verb(*ids)
+    scopes = [scope]
+    if scope is None:
+        scopes = [each.slug for each in await services.scopes.list_all(at.caller)]
     done: list[str] = []
-    for slug in [scope] if scope is not None else [each.slug for each in room.scopes()]:
-        while batch := verb(scope=slug, limit=AT_ONCE):
+    for slug in scopes:
+        while slug is not None and (batch := await verb(at.caller, slug, AT_ONCE)):
             done += batch
     return done
 
 
-def _told(done: list[str], one: str, many: str) -> str:
+def _count(done: list[str], one: str, many: str) -> str:
     if not done:
         return "There are no dead letters."
     if len(done) == 1:

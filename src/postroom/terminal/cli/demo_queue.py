@@ -5,8 +5,8 @@ import time
 
 from postroom.kernel.model import Message
 from postroom.runtime import SyncRoom
+from postroom.services.message_events import events_of
 from postroom.terminal.cli.events import what
-from postroom.terminal.cli.history import of_message
 from postroom.terminal.cli.output import span
 from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.verify import verify
@@ -149,7 +149,7 @@ class Play:
         self._title("5. The ledger knows it all; this is the life of the invoice")
         room = self._room
         message = room.get(invoice)
-        for event in of_message(room, message):
+        for event in room.look(lambda reader: events_of(reader, message)):
             self._say(f"event {event.seq:>2}  {what(event)}")
         with self._at.file() as file, file.reader() as reader:
             verified = verify(reader)

@@ -20,7 +20,6 @@ from postroom.settings.secrets import is_handle
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.options import flag
 from postroom.terminal.cli.output import Column, table
-from postroom.terminal.cli.scopes import totals
 from postroom.terminal.cli.store_access import CommandContext
 
 OK, WARN, BAD = "ok", "warn", "bad"
@@ -70,7 +69,7 @@ def _store(at: CommandContext) -> Iterator[DoctorFinding]:
         if not at.path.exists():
             return
         with at.looking() as room:
-            dead = sum(totals(room, each)[2] for each in room.scopes())
+            dead = sum(room.counts(queue.path).dead for queue in room.queues())
     except PostroomError as error:
         yield DoctorFinding(BAD, "store", str(error))
         return

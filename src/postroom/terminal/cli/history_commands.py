@@ -10,7 +10,6 @@ from postroom.clock import SECOND
 from postroom.errors import MessageNotFound
 from postroom.kernel import checks
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.history import of_message
 from postroom.terminal.cli.options import MessageId, argument, option
 from postroom.terminal.cli.output import Column, facts, span, table
 from postroom.terminal.cli.pipeline import LakeOption, lake_of, source_of
@@ -151,14 +150,13 @@ def _span(micros: int | None) -> str:
     return "" if micros is None else span(micros / 1e6)
 
 
-def why(at: CommandContext, message_id: MessageId, lake: LakeOption = None) -> None:
+async def why(at: CommandContext, message_id: MessageId, lake: LakeOption = None) -> None:
     """Say why a message is where it is, or why it ended as it did, and what led there."""
     if at.path.is_file():
         try:
-            with at.looking() as room:
-                message = room.get(message_id)
-                events = of_message(room, message)
-                reason = explain(room, message, events, [], at.clock.now())
+            async with at.services() as services:
+                story = await services.messages.explain(at.caller, message_id)
+            reason = explain(story, at.clock.now())
             at.out.show({"id": message_id, "why": reason, "from": "store"}, reason)
             return
         except MessageNotFound:

@@ -32,7 +32,7 @@ def _names(incomplete: str) -> list[str]:
     return [name for name in (*NAMES, "all") if name.startswith(incomplete)]
 
 
-def housekeepers(
+async def housekeepers(
     at: CommandContext,
     run: Annotated[
         str | None,
@@ -43,11 +43,11 @@ def housekeepers(
     if run is not None and run not in (*NAMES, "all"):
         raise Unclear(f'There is no housekeeper "{run}"; there are {", ".join(NAMES)}, and all')
     if run is not None:
-        _run(at, NAMES if run == "all" else [run])
+        await _run(at, NAMES if run == "all" else [run])
         return
     now = at.clock.now()
-    with at.looking() as room:
-        found = room.housekeepers()
+    async with at.services() as services:
+        found = await services.housekeepers.list_all(at.caller)
     at.out.show(
         [documents.housekeeper(keeper) for keeper in found],
         table(
@@ -74,10 +74,11 @@ def housekeepers(
     )
 
 
-def _run(at: CommandContext, names: list[str]) -> None:
-    with at.room() as room:
-        done = {name: room.housekeep(name) for name in names}
-        failed = {each.name: each for each in room.housekeepers() if each.last_status == "failed"}
+async def _run(at: CommandContext, names: list[str]) -> None:
+    async with at.services(change=True) as services:
+        done = {name: await services.housekeepers.run(at.caller, name) for name in names}
+        found = await services.housekeepers.list_all(at.caller)
+    failed = {each.name: each for each in found if each.last_status == "failed"}
     at.out.show(
         [
             {"name": name, "items": items, "error": failed[name].last_error if name in failed else None}

@@ -5,16 +5,16 @@ from typing import Annotated, Any
 import typer
 
 from postroom.clock import SECOND, iso
-from postroom.errors import InvalidField, NotFound
-from postroom.kernel import commands as c
-from postroom.kernel.model import ConsumerMode, Message
+from postroom.kernel.checks import split_path
+from postroom.kernel.model import Message
 from postroom.kernel.states import State
-from postroom.runtime import SyncRoom
+from postroom.services.messages import MessagePage
+from postroom.services.pages import bad_cursor
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import GatheredOptions, command
 from postroom.terminal.cli.completion import queues as complete_queues
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.events import what
-from postroom.terminal.cli.history import of_message
 from postroom.terminal.cli.options import (
     CursorOption,
     LimitOption,
@@ -25,10 +25,11 @@ from postroom.terminal.cli.options import (
     flag,
     option,
 )
-from postroom.terminal.cli.output import Column, age, facts, json_text, short, table
+from postroom.terminal.cli.output import Column, TextTable, age, facts, json_text, short, table
 from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.why import why
 
+MOST_DIGITS = 18
 COLUMNS = [
     Column("id", whole=True),
     "queue",
@@ -117,7 +118,7 @@ def row(message: Message, now: int) -> tuple[Any, ...]:
     )
 
 
-def peek(
+async def peek(
     at: CommandContext,
     queue: QueuePath,
     limit: Annotated[int, option("N", "At most so many. Default 10.", "--limit", min=1)] = 10,
@@ -126,11 +127,11 @@ def peek(
     ] = None,
 ) -> None:
     """Show what would be claimed next, without claiming it."""
-    with at.looking(at_messages=True) as room:
-        if subscription is None and room.queue(queue).settings.consumer_mode is ConsumerMode.BROADCAST:
-            raise InvalidField("subscription", f"is needed: {queue} is a broadcast queue")
-        found = room.peek(queue, limit, subscription=subscription)
-        counts = room.counts(queue, subscription=subscription)
+    async with at.services(at_messages=True) as services:
+        waiting = await services.messages.peek(
+            at.caller, *split_path(queue), limit, subscription=subscription
+        )
+    found, counts = waiting.messages, waiting.counts
     if at.out.as_json:
         at.out.line([documents.message(message) for message in found])
     elif found:
@@ -142,7 +143,7 @@ def peek(
         at.out.say(f"Nothing waits to be claimed.{later}")
 
 
-def list_messages(
+async def list_messages(
     at: CommandContext,
     wanted: dict[str, Any],
     queue: Annotated[
@@ -159,30 +160,51 @@ def list_messages(
     for name in ("created_after", "created_before"):
         if name in wanted:
             wanted[name] = wanted[name].before(now)
-    if "labels" in wanted:
-        wanted["labels"] = dict(wanted["labels"])
-    with at.looking(at_messages=True) as room:
-        page = room.messages(
-            cursor=cursor, limit=limit, queue=queue, deliveries=deliveries, newest_first=newest, **wanted
+    scope = wanted.pop("scope", None)
+    if queue is not None:
+        place, queue = split_path(queue)
+        if scope not in (None, place):
+            raise Unclear(f"--scope is {scope}, but the queue is one of {place}")
+        scope = place
+    async with at.services(at_messages=True) as services:
+        page = await services.messages.list_page(
+            at.caller,
+            scope,
+            queue,
+            **go_on(cursor),
+            limit=limit,
+            states=tuple(wanted.pop("state", ())),
+            deliveries=deliveries,
+            newest_first=newest,
+            **wanted,
         )
-    at.out.show(
-        {
-            "messages": [documents.message(message) for message in page.messages],
-            "next_cursor": page.next_cursor,
-        },
-        table(COLUMNS, [row(message, now) for message in page.messages]) if page.messages else "No messages.",
-    )
-    if page.next_cursor is not None and not at.out.as_json:
-        at.out.say(f"There are more: add --cursor {page.next_cursor}", style="dim")
+    show_page(at, page, table(COLUMNS, [row(each.message, now) for each in page.items]), "No messages.")
 
 
-def show(at: CommandContext, message_id: MessageId) -> None:
+def go_on(cursor: str | None) -> dict[str, Any]:
+    """Where a listing goes on: after the number it ended with."""
+    if cursor is None:
+        return {}
+    if not (cursor.isascii() and cursor.isdecimal()) or len(cursor) > MOST_DIGITS:
+        raise bad_cursor(cursor)
+    return {"after": int(cursor)}
+
+
+def show_page(at: CommandContext, page: MessagePage, shown: TextTable, nothing: str) -> None:
+    """A listing, and how to see what comes after it."""
+    following = str(page.items[-1].seq) if page.more else None
+    listed = [documents.message(each.message) for each in page.items]
+    at.out.show({"messages": listed, "next_cursor": following}, shown if listed else nothing)
+    if following is not None and not at.out.as_json:
+        at.out.say(f"There are more: add --cursor {following}", style="dim")
+
+
+async def show(at: CommandContext, message_id: MessageId) -> None:
     """Show a message, why it is where it is, and everything that happened to it."""
-    with at.looking(at_messages=True) as room:
-        message = room.get(message_id)
-        history = of_message(room, message)
-        deliveries = _deliveries(room, message)
-        reason = why(room, message, history, deliveries, at.clock.now())
+    async with at.services(at_messages=True) as services:
+        story = await services.messages.explain(at.caller, message_id)
+    message, history, deliveries = story.message, story.events, story.deliveries
+    reason = why(story, at.clock.now())
     if at.out.as_json:
         document = documents.message(message)
         document["why"] = reason
@@ -209,18 +231,6 @@ def show(at: CommandContext, message_id: MessageId) -> None:
                 [(each.id, each.subscription, each.state, each.attempts) for each in deliveries],
             )
         )
-
-
-def _deliveries(room: SyncRoom, message: Message) -> list[Message]:
-    if message.subscription is not None:
-        return []
-    try:
-        queue = room.queue(message.path)
-    except NotFound:
-        return []  # it was deleted, and this message is archived
-    if queue.settings.consumer_mode is not ConsumerMode.BROADCAST:
-        return []
-    return room.messages(parent_id=message.id, deliveries=True, limit=1000).messages
 
 
 def _after(time: int, message: Message) -> str:
@@ -267,18 +277,15 @@ def _facts(m: Message) -> list[tuple[str, Any]]:
     ]
 
 
-def cancel(
+async def cancel(
     at: CommandContext,
     message_ids: Annotated[list[str], argument("ID", "The messages' ids; all of them, or none.")],
     reason: Annotated[str, option("TEXT", "Why, for whoever looks later.", "--reason")] = "cancelled",
 ) -> None:
     """End open messages for good. Whoever holds a claim learns of it when it next uses it."""
-    with at.room() as room:
-        with room.unit() as unit:
-            for message_id in dict.fromkeys(message_ids):
-                unit.add(c.Cancel(message_id=message_id, reason=reason, actor=room.actor))
-        ended = [room.get(message_id) for message_id in dict.fromkeys(message_ids)]
+    async with at.services(change=True) as services:
+        ended = await services.messages.cancel(at.caller, *message_ids, reason=reason)
     at.out.show(
-        [documents.message(message) for message in ended],
-        *(f"{message.id} is {message.state}." for message in ended),
+        [documents.message(each.message) for each in ended],
+        *(f"{each.message.id} is {each.message.state}." for each in ended),
     )

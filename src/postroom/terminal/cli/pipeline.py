@@ -614,7 +614,7 @@ def _told_guard(found: "Guarded") -> list[Any]:
         "postroom pipeline replay telegram:1-17 --agent coder --usd 0.20",
     ],
 )
-def replay(
+async def replay(
     at: CommandContext,
     trace: Annotated[str, argument("ID", "The conversation, or one of its messages.")],
     agent: Annotated[str | None, option("NAME", "To this agent instead.", "--agent")] = None,
@@ -624,14 +624,13 @@ def replay(
     lake: LakeOption = None,
 ) -> None:
     """Send what people wrote in a past conversation once more, marked, to an outbox that nobody delivers."""
-    from postroom.kernel import commands as c
     from postroom.pipeline.jobs.replay import ReplayReport, replayed
 
     wanted = ReplayReport(trace=trace, agent=agent, model=model, usd=usd, number=number)
     with light(at, lake) as engine:
         commands = replayed(engine, wanted, whoami())
-    with at.room() as room:
-        answers = room.run(c.Unit(commands=tuple(commands), actor=whoami()))
+    async with at.services(change=True) as services:
+        answers = await services.units.apply(at.caller, commands)
     receipts = [receipt for each in answers for receipt in each]
     new = sum(receipt.created for receipt in receipts)
     at.out.show(

@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
-from postroom.kernel.checks import JSON
+from postroom.kernel.checks import JSON, split_path
 from postroom.kernel.model import ConsumerMode, Message, NewMessage, Queue, Receipt, Tier
 from postroom.kernel.states import State
+from postroom.runtime.command_builder import CommandBuilder, PublishOptions
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import GatheredOptions, command
 from postroom.terminal.cli.errors import Unclear
@@ -92,7 +93,7 @@ def register(app: typer.Typer, panel: str) -> None:
     )(publish)
 
 
-def publish(
+async def publish(
     at: CommandContext,
     queue: QueuePath,
     body: Annotated[str, argument("BODY", "JSON, or else a text; - reads it from stdin.")],
@@ -110,12 +111,17 @@ def publish(
     bodies = list(_lines(_stdin_text())) if lines else [_raw(body, raw_type)]
     if raw_type == JSON and not text:
         bodies = [_decoded(at, each) for each in bodies]
-    with at.room() as room:
-        receipts = room.publish_many(queue, bodies, **options)
-        found = room.queue(queue)
-        told = _many(found.path, receipts) if lines else _one(found, receipts[0], room.get(receipts[0].id))
-    documented = [documents.receipt(each) for each in receipts]
-    at.out.show(documented if lines else documented[0], told)
+    builder, (scope, slug) = CommandBuilder(at.caller.actor, at.caller.tenant), split_path(queue)
+    drafts = [builder.message(each, cast(PublishOptions, options)) for each in bodies]
+    async with at.services(change=True) as services:
+        if lines:
+            receipts = await services.messages.publish_many(at.caller, scope, slug, drafts)
+            at.out.show([documents.receipt(each) for each in receipts], _many(f"{scope}/{slug}", receipts))
+            return
+        [made] = await services.messages.publish(at.caller, scope, slug, drafts)
+    message = made.found.message
+    receipt = Receipt(message.id, made.created, message.state)
+    at.out.show(documents.receipt(receipt), _one(made.queue, receipt, message))
 
 
 def _resolved(at: CommandContext, options: dict[str, Any]) -> dict[str, Any]:

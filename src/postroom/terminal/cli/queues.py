@@ -2,8 +2,8 @@
 
 from typing import Annotated, Any
 
-from postroom.kernel.model import ConsumerMode, Counts, LifecycleState, Queue
-from postroom.runtime import SyncRoom
+from postroom.kernel.checks import split_path
+from postroom.kernel.model import Counts, Queue
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.errors import Unclear
@@ -18,14 +18,14 @@ STATES = ("pending", "delayed", "claimed", "completed", "expired", "cancelled", 
 
 
 @command(app, "list", examples=["postroom queue list", "postroom queue list --scope billing --json"])
-def list_queues(
+async def list_queues(
     at: CommandContext,
     scope: ScopeOption = None,
     system: Annotated[bool, flag("Also the system's own queues.", "--system")] = False,
 ) -> None:
     """List the queues and how many messages of each state they hold."""
-    with at.looking(at_messages=True) as room:
-        found = [(queue, room.counts(queue.path)) for queue in room.queues(scope)]
+    async with at.services(at_messages=True) as services:
+        found = [(each.queue, each.counts) for each in await services.queues.list_all(at.caller, scope)]
     dead = sum(counts.dead for _, counts in found)
     found = [(queue, counts) for queue, counts in found if system or not queue.system]
     states = STATES if system else STATES[:-1]
@@ -64,7 +64,7 @@ def _row(queue: Queue, counts: Counts, states: tuple[str, ...]) -> tuple[Any, ..
         "postroom queue create news --mode broadcast --ttl 7d",
     ],
 )
-def create(
+async def create(
     at: CommandContext,
     queue: Annotated[
         str,
@@ -76,8 +76,10 @@ def create(
     ] = False,
 ) -> None:
     """Create a queue."""
-    with at.room(make=True) as room:
-        made = room.create_queue(queue, exist_ok=exist_ok, **chosen(settings))
+    scope, slug = split_path(queue)
+    async with at.services(make=True) as services:
+        counted = await services.queues.create(at.caller, scope, slug, chosen(settings), exist_ok=exist_ok)
+    made = counted.queue
     at.out.show(documents.queue(made), f"{made.path} is {made.state}: {_summary(made)}.")
 
 
@@ -91,7 +93,7 @@ def create(
         "postroom queue set jobs --ordering priority",
     ],
 )
-def change(at: CommandContext, queue: QueuePath, settings: dict[str, Any]) -> None:
+async def change(at: CommandContext, queue: QueuePath, settings: dict[str, Any]) -> None:
     """Change settings of a queue; what is not named stays. The word none takes a limit away.
 
     A new ordering gives every waiting message its new place at once.
@@ -99,8 +101,8 @@ def change(at: CommandContext, queue: QueuePath, settings: dict[str, Any]) -> No
     changes = chosen(settings)
     if not changes:
         raise Unclear("Name at least one setting to change, like --lease 5m")
-    with at.room() as room:
-        changed = room.update_queue(queue, **changes)
+    async with at.services(change=True) as services:
+        changed = (await services.queues.update(at.caller, *split_path(queue), changes)).queue
     at.out.show(documents.queue(changed), f"{changed.path} is {changed.state}: {_summary(changed)}.")
 
 
@@ -113,14 +115,12 @@ def _summary(queue: Queue) -> str:
 
 
 @command(app, "show", examples=["postroom queue show jobs", "postroom queue show billing/invoices --json"])
-def show(at: CommandContext, queue: QueuePath) -> None:
+async def show(at: CommandContext, queue: QueuePath) -> None:
     """Show a queue: its settings, what it holds, and who subscribes to it."""
-    with at.looking(at_messages=True) as room:
-        found = room.queue(queue)
-        counts = room.counts(queue)
-        subscribers = [
-            (each, room.counts(queue, subscription=each.name)) for each in _subscriptions(room, found)
-        ]
+    async with at.services(at_messages=True) as services:
+        details = await services.queues.read(at.caller, *split_path(queue))
+    found, counts = details.queue, details.counts
+    subscribers = [(each.subscription, each.counts) for each in details.subscriptions]
     document = documents.queue(found, counts)
     document["subscriptions"] = [documents.subscription(each, held) for each, held in subscribers]
     at.out.show(document, facts(_facts(found, counts)))
@@ -132,12 +132,6 @@ def show(at: CommandContext, queue: QueuePath) -> None:
                 [(each.name, *(getattr(held, state) for state in STATES)) for each, held in subscribers],
             )
         )
-
-
-def _subscriptions(room: SyncRoom, queue: Queue) -> list[Any]:
-    if queue.settings.consumer_mode is not ConsumerMode.BROADCAST:
-        return []
-    return room.subscriptions(queue.path)
 
 
 def _facts(queue: Queue, counts: Counts) -> list[tuple[str, Any]]:
@@ -169,49 +163,48 @@ def _facts(queue: Queue, counts: Counts) -> list[tuple[str, Any]]:
 
 
 @command(app, "pause", examples=["postroom queue pause jobs"])
-def pause(at: CommandContext, queue: QueuePath) -> None:
+async def pause(at: CommandContext, queue: QueuePath) -> None:
     """Take no new messages and hand none out, until it is resumed."""
-    _state(at, queue, LifecycleState.PAUSED)
+    await _change(at, queue, "pause")
 
 
 @command(app, "resume", examples=["postroom queue resume jobs"])
-def resume(at: CommandContext, queue: QueuePath) -> None:
+async def resume(at: CommandContext, queue: QueuePath) -> None:
     """Open a paused or draining queue again."""
-    _state(at, queue, LifecycleState.ACTIVE)
+    await _change(at, queue, "resume")
 
 
 @command(app, "drain", examples=["postroom queue drain jobs"])
-def drain(at: CommandContext, queue: QueuePath) -> None:
+async def drain(at: CommandContext, queue: QueuePath) -> None:
     """Take no new messages, but hand out those that wait."""
-    _state(at, queue, LifecycleState.DRAINING)
+    await _change(at, queue, "drain")
 
 
 @command(app, "archive", examples=["postroom queue archive jobs"])
-def archive(at: CommandContext, queue: QueuePath) -> None:
+async def archive(at: CommandContext, queue: QueuePath) -> None:
     """Close a queue but keep everything in it."""
-    _state(at, queue, LifecycleState.ARCHIVED)
+    await _change(at, queue, "archive")
 
 
 @command(app, "unarchive", examples=["postroom queue unarchive jobs"])
-def unarchive(at: CommandContext, queue: QueuePath) -> None:
+async def unarchive(at: CommandContext, queue: QueuePath) -> None:
     """Open an archived queue again."""
-    _state(at, queue, LifecycleState.ACTIVE)
+    await _change(at, queue, "unarchive")
 
 
 @command(app, "delete", examples=["postroom queue delete jobs"])
-def delete(at: CommandContext, queue: QueuePath) -> None:
+async def delete(at: CommandContext, queue: QueuePath) -> None:
     """Delete a queue that holds no open messages and has no dead letters."""
-    with at.room() as room:
-        path = room.queue(queue).path
-        room.delete_queue(queue)
+    async with at.services(change=True) as services:
+        path = (await services.queues.delete(at.caller, *split_path(queue))).path
     at.out.show({"deleted": path}, f"{path} is deleted; what had ended in it stays in the archive.")
 
 
-def _state(at: CommandContext, queue: str, state: LifecycleState) -> None:
-    with at.room() as room:
-        changed = room.set_queue_state(queue, state)
-        counts = room.counts(queue)
+async def _change(at: CommandContext, queue: str, verb: str) -> None:
+    async with at.services(change=True) as services:
+        changed = await services.queues.set_state(at.caller, *split_path(queue), verb)
+    found, counts = changed.queue, changed.counts
     at.out.show(
-        documents.queue(changed, counts),
-        f"{changed.path} is {changed.state}; {counts.waiting:,} wait, {counts.claimed:,} are claimed.",
+        documents.queue(found, counts),
+        f"{found.path} is {found.state}; {counts.waiting:,} wait, {counts.claimed:,} are claimed.",
     )

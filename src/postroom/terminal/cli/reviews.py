@@ -3,16 +3,11 @@
 from typing import Annotated, Any
 
 from postroom.clock import iso
-from postroom.errors import MessageNotFound
-from postroom.kernel import jsontext, service_commands
-from postroom.kernel.ports import MessageFilter, Reader
-from postroom.kernel.reviews import answering, patterns
+from postroom.kernel import jsontext
 from postroom.kernel.reviews.spec import field_of
-from postroom.kernel.rows import Stored
-from postroom.kernel.templates import filled
-from postroom.runtime import SyncRoom
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
+from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import MessageId, argument, option
 from postroom.terminal.cli.output import Column, ago, facts, json_text, table
 from postroom.terminal.cli.schemas import read_object
@@ -23,15 +18,6 @@ app = group("review", "Reviews: questions that wait for a person.")
 Scope = Annotated[
     str, option("NAME", "The scope. Default default.", "--scope", autocompletion=complete_scopes)
 ]
-MOST = 5000
-
-
-def _open(room: SyncRoom, scope: str) -> list[Stored]:
-    tenant = room._core.options.tenant
-    room.scope(scope)
-    wanted = MessageFilter(tenant=tenant, scope=scope, states=("pending", "claimed"), reviews=True)
-    found = room._core.read(lambda reader: reader.page(wanted, None, MOST))
-    return sorted(found, key=lambda stored: (stored.row.expires_at or 2**62, stored.row.seq))
 
 
 def _title(spec: dict[str, Any]) -> str:
@@ -42,46 +28,35 @@ def _title(spec: dict[str, Any]) -> str:
 
 
 @command(app, "list", examples=["postroom review list", "postroom review list --scope moderation --json"])
-def list_reviews(at: CommandContext, scope: Scope = "default") -> None:
+async def list_reviews(at: CommandContext, scope: Scope = "default") -> None:
     """List what waits for an answer, the most urgent first."""
     now = at.clock.now()
-    with at.looking(at_messages=True) as room:
-        found = _open(room, scope)
-        names = room._core.read(lambda reader: reader.queue_names())
-    specs = [jsontext.decode(stored.content.hitl_spec or "{}") for stored in found]
+    async with at.services(at_messages=True) as services:
+        found = await services.reviews.list_open(at.caller, scope)
     rows = [
         (
-            stored.row.id,
-            names[stored.row.queue_id][1],
-            spec.get("assignee"),
-            ago(stored.row.expires_at, now),
-            _title(spec),
+            each.found.message.id,
+            each.found.message.queue,
+            each.assignee,
+            ago(each.due_at, now),
+            _title(each.spec),
         )
-        for stored, spec in zip(found, specs, strict=True)
+        for each in found
     ]
     titles = [Column("review", whole=True), "queue", "for", "due", Column("about", free=True)]
     shown = [
-        {"id": row[0], "queue": row[1], "assignee": row[2], "title": row[4], "spec": spec}
-        for row, spec in zip(rows, specs, strict=True)
+        {"id": row[0], "queue": row[1], "assignee": row[2], "title": row[4], "spec": each.spec}
+        for row, each in zip(rows, found, strict=True)
     ]
     at.out.show(shown, table(titles, rows) if rows else "Nothing waits for an answer.")
 
 
-def _stored(room: SyncRoom, message_id: str) -> Stored:
-    tenant = room._core.options.tenant
-    stored = room._core.read(lambda reader: reader.get(message_id))
-    if stored is None or stored.row.tenant != tenant:
-        raise MessageNotFound(message_id=message_id)
-    return stored
-
-
 @command(app, "show", examples=["postroom review show 01890a5d-…"])
-def show(at: CommandContext, message_id: MessageId) -> None:
+async def show(at: CommandContext, message_id: MessageId) -> None:
     """Show a review as a reviewer sees it, and how it was decided."""
-    with at.looking() as room:
-        stored = _stored(room, message_id)
-        spec = answering.spec_of(stored.row, stored.content)
-        record = room.latest_record(answering.RECORD, message_id)
+    async with at.services() as services:
+        found = await services.reviews.read(at.caller, message_id)
+    spec, message = found.spec, found.found.message
     pairs: list[tuple[str, Any]] = []
     for section in spec["sections"]:
         if section["type"] == "context":
@@ -94,18 +69,18 @@ def show(at: CommandContext, message_id: MessageId) -> None:
         else:
             needed = "needed" if section.get("required") else "if you like"
             pairs.append((section["field"], f"{section.get('kind', 'text')}, {needed}"))
-    due = iso(stored.row.expires_at) if stored.row.expires_at else None
-    pairs += [("due", due), ("state", stored.row.state)]
+    due = iso(found.due_at) if found.due_at else None
+    pairs += [("due", due), ("state", message.state)]
     decided = None
-    if record is not None:
-        decided = {**record.data, "at": iso(record.data["at"])}
+    if found.decided is not None:
+        decided = {**found.decided, "at": iso(found.decided["at"])}
         said = ", ".join(f"{field}: {value}" for field, value in decided["answer"].items())
         pairs += [("decided", said), ("by", decided["by"]), ("on", decided["at"])]
     document = {
         "id": message_id,
-        "state": stored.row.state,
+        "state": message.state,
         "spec": spec,
-        "seen": answering.seen_mark(stored.content),
+        "seen": found.seen,
         "decided": decided,
     }
     at.out.show(document, facts(pairs))
@@ -119,30 +94,29 @@ def show(at: CommandContext, message_id: MessageId) -> None:
         'postroom review answer 01890a5d-… decision=reject note="not ours"',
     ],
 )
-def answer(
+async def answer(
     at: CommandContext,
     message_id: MessageId,
     values: Annotated[list[str], argument("FIELD=VALUE", "A value for each field of the review.")],
 ) -> None:
     """Decide a review. The first answer counts; a second or late one is refused."""
-    from postroom.terminal.cli.errors import Unclear
-
     answers: dict[str, Any] = {}
     for text in values:
         field, equals, value = text.partition("=")
         if not equals or not field:
             raise Unclear(f"{text!r} is not field=value")
         answers[field] = value
-    with at.room() as room:
-        stored = _stored(room, message_id)
-        spec = answering.spec_of(stored.row, stored.content)
-        for section in spec["sections"]:
-            if section["type"] == "input" and section.get("kind") in ("number", "boolean"):
-                field = section["field"]
-                if field in answers:
-                    answers[field] = jsontext.decode(answers[field])
-        room.run(service_commands.AnswerReview(message_id=message_id, answer=answers, actor=room.actor))
+    async with at.services(change=True) as services:
+        spec = (await services.reviews.read(at.caller, message_id)).spec
+        answers = {field: _value(spec, field, value) for field, value in answers.items()}
+        await services.reviews.answer(at.caller, message_id, answers)
     at.out.show({"id": message_id, "answer": answers}, "The review is answered.")
+
+
+def _value(spec: dict[str, Any], field: str, text: str) -> Any:
+    """What a text stands for in a field that asks for a number or for yes or no."""
+    kinds = {part.get("field"): part.get("kind") for part in spec["sections"] if part["type"] == "input"}
+    return jsontext.decode(text) if kinds.get(field) in ("number", "boolean") else text
 
 
 pattern = group("pattern", "Patterns: reviews by name, with placeholders.")
@@ -150,7 +124,7 @@ app.add_typer(pattern)
 
 
 @command(pattern, "add", examples=["postroom review pattern add moderation 1.0 spec.json --scope moderation"])
-def add_pattern(
+async def add_pattern(
     at: CommandContext,
     name: Annotated[str, argument("NAME", "The pattern's name.")],
     version: Annotated[str, argument("VERSION", "Its version, like 1.0.")],
@@ -159,38 +133,22 @@ def add_pattern(
 ) -> None:
     """Register a version of a pattern. Once there, it never changes."""
     spec = read_object(file)
-    with at.room(make=True) as room:
-        number = room.scope(scope).id
-        data = {"name": name, "version": version, "spec": spec}
-        room.run(
-            service_commands.PutServiceDocument(
-                kind=patterns.KIND,
-                key=patterns.key_of(number, name, version),
-                data=data,
-                note={"name": name, "version": version},
-                new=True,
-                label=f"{name} {version}",
-                scope=scope,
-                actor=room.actor,
-            )
-        )
+    async with at.services(make=True) as services:
+        await services.patterns.create(at.caller, scope, name, version, spec)
+    data = {"name": name, "version": version, "spec": spec}
     at.out.show(data, f'The pattern "{name}" is registered in version {version}.')
 
 
 @command(pattern, "list", examples=["postroom review pattern list --scope moderation"])
-def list_patterns(at: CommandContext, scope: Scope = "default") -> None:
+async def list_patterns(at: CommandContext, scope: Scope = "default") -> None:
     """List patterns of a scope."""
     now = at.clock.now()
-    with at.looking() as room:
-        number, tenant = room.scope(scope).id, room._core.options.tenant
-
-        def look(reader: Reader) -> list[Any]:
-            return reader.documents(tenant, patterns.KIND, f"{number}/", "", MOST)
-
-        found = room._core.read(look)
-    rows = [(each.data["name"], each.data["version"], ago(each.created_at, now)) for each in found]
+    async with at.services() as services:
+        found = await services.patterns.list_all(at.caller, scope)
+    rows = [(each.name, each.version, ago(each.created_at, now)) for each in found]
     shown = table(["pattern", "version", "registered"], rows) if rows else "There are no patterns yet."
-    at.out.show([each.data for each in found], shown)
+    documents = [{"name": each.name, "version": each.version, "spec": each.spec} for each in found]
+    at.out.show(documents, shown)
 
 
 @command(
@@ -198,7 +156,7 @@ def list_patterns(at: CommandContext, scope: Scope = "default") -> None:
     "preview",
     examples=["""postroom review pattern preview moderation --parameters '{"text": "hello"}'"""],
 )
-def preview(
+async def preview(
     at: CommandContext,
     name: Annotated[str, argument("NAME", "The pattern's name, or name@version.")],
     parameters: Annotated[
@@ -207,9 +165,6 @@ def preview(
     scope: Scope = "default",
 ) -> None:
     """Show a pattern as a reviewer would get it."""
-    with at.looking() as room:
-        number, tenant = room.scope(scope).id, room._core.options.tenant
-        wanted, _, version = name.partition("@")
-        found = room._core.read(lambda reader: patterns.find(reader, tenant, number, wanted, version or None))
-    spec = filled(found.data["spec"], parameters or {})
+    async with at.services() as services:
+        spec = await services.patterns.preview(at.caller, scope, name, parameters or {})
     at.out.show(spec, json_text(spec))

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from postroom.clock import iso
 from postroom.kernel.rules import rule
-from postroom.services import Services
+from postroom.services.container import Services
 from postroom.services.rules import ScopedRule, TriedMessage
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes

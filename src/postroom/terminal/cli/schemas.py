@@ -29,7 +29,7 @@ Scope = Annotated[str, option("NAME", "The scope it belongs to.", "--scope", aut
         "postroom queue set billing/orders --schema order",
     ],
 )
-def add(
+async def add(
     at: CommandContext,
     name: Annotated[str, argument("NAME", "The schema's name.")],
     file: Annotated[str, argument("FILE", "A JSON Schema (2020-12); - reads it from stdin.")],
@@ -38,8 +38,8 @@ def add(
 ) -> None:
     """Register a schema. A version, once there, never changes; a queue uses it with --schema."""
     document = read_object(file)
-    with at.room(make=True) as room:
-        made = room.register_schema(scope, name, document, version=version)
+    async with at.services(make=True) as services:
+        made = (await services.schemas.register(at.caller, scope, name, document, version)).schema
     at.out.show(
         documents.schema(made),
         f'The schema "{made.name}" is registered in the scope "{made.scope}" as version {made.version}.',
@@ -60,11 +60,11 @@ def read_object(file: str) -> dict[str, Any]:
 
 
 @command(app, "list", examples=["postroom schema list", "postroom schema list --scope billing --json"])
-def list_schemas(at: CommandContext, scope: Scope = "default") -> None:
+async def list_schemas(at: CommandContext, scope: Scope = "default") -> None:
     """List the schemas of a scope; --json also gives their documents."""
     now = at.clock.now()
-    with at.looking() as room:
-        found = room.schemas(scope)
+    async with at.services() as services:
+        found = [each.schema for each in await services.schemas.list_all(at.caller, scope)]
     at.out.show(
         [documents.schema(schema) for schema in found],
         table(

@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-from postroom.kernel.model import LifecycleState, Scope
-from postroom.runtime import SyncRoom
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
@@ -18,14 +16,14 @@ NewName = Annotated[str, argument("SCOPE", "Small letters, digits, - and _; 63 a
 
 
 @command(app, "list", examples=["postroom scope list", "postroom scope list --json"])
-def list_scopes(at: CommandContext) -> None:
+async def list_scopes(at: CommandContext) -> None:
     """List the scopes, with what waits and what died in each."""
-    with at.looking() as room:
-        found = [(scope, *totals(room, scope)) for scope in room.scopes()]
+    async with at.services() as services:
+        found = await services.scopes.list_totals(at.caller)
     at.out.show(
         [
-            {**documents.scope(scope), "queues": queues, "open": held, "dead": dead}
-            for scope, queues, held, dead in found
+            {**documents.scope(each.scope), "queues": each.queues, "open": each.open, "dead": each.dead}
+            for each in found
         ],
         table(
             [
@@ -37,18 +35,11 @@ def list_scopes(at: CommandContext) -> None:
                 Column("about", free=True),
             ],
             [
-                (scope.slug, scope.state, queues, held, dead, scope.description)
-                for scope, queues, held, dead in found
+                (each.scope.slug, each.scope.state, each.queues, each.open, each.dead, each.scope.description)
+                for each in found
             ],
         ),
     )
-
-
-def totals(room: SyncRoom, scope: Scope) -> tuple[int, int, int]:
-    queues = room.queues(scope.slug)
-    counts = [room.counts(queue.path) for queue in queues]
-    own = sum(not queue.system for queue in queues)
-    return own, sum(count.open for count in counts), sum(count.dead for count in counts)
 
 
 @command(
@@ -59,7 +50,7 @@ def totals(room: SyncRoom, scope: Scope) -> tuple[int, int, int]:
         'postroom scope create billing --description "Invoices and dunning"',
     ],
 )
-def create(
+async def create(
     at: CommandContext,
     scope: NewName,
     description: Annotated[str, option("TEXT", "What it is for.", "--description")] = "",
@@ -67,46 +58,48 @@ def create(
     exist_ok: Annotated[bool, flag("No error when it exists already.", "--exist-ok")] = False,
 ) -> None:
     """Create a scope with its system queues."""
-    with at.room(make=True) as room:
-        made = room.create_scope(scope, display_name=display_name, description=description, exist_ok=exist_ok)
+    async with at.services(make=True) as services:
+        made = await services.scopes.create(
+            at.caller, scope, display_name=display_name, description=description, exist_ok=exist_ok
+        )
     at.out.show(documents.scope(made), f'The scope "{made.slug}" is {made.state}.')
 
 
 @command(app, "pause", examples=["postroom scope pause billing"])
-def pause(at: CommandContext, scope: Name) -> None:
+async def pause(at: CommandContext, scope: Name) -> None:
     """Take no new messages and hand none out, until it is resumed."""
-    _change(at, scope, LifecycleState.PAUSED)
+    await _change(at, scope, "pause")
 
 
 @command(app, "resume", examples=["postroom scope resume billing"])
-def resume(at: CommandContext, scope: Name) -> None:
+async def resume(at: CommandContext, scope: Name) -> None:
     """Open a paused scope again."""
-    _change(at, scope, LifecycleState.ACTIVE)
+    await _change(at, scope, "resume")
 
 
 @command(app, "archive", examples=["postroom scope archive billing"])
-def archive(at: CommandContext, scope: Name) -> None:
+async def archive(at: CommandContext, scope: Name) -> None:
     """Close a scope but keep everything in it."""
-    _change(at, scope, LifecycleState.ARCHIVED)
+    await _change(at, scope, "archive")
 
 
 @command(app, "unarchive", examples=["postroom scope unarchive billing"])
-def unarchive(at: CommandContext, scope: Name) -> None:
+async def unarchive(at: CommandContext, scope: Name) -> None:
     """Open an archived scope again."""
-    _change(at, scope, LifecycleState.ACTIVE)
+    await _change(at, scope, "unarchive")
 
 
 @command(app, "delete", examples=["postroom scope delete billing"])
-def delete(at: CommandContext, scope: Name) -> None:
+async def delete(at: CommandContext, scope: Name) -> None:
     """Delete a scope that holds no open messages and no dead letters."""
-    with at.room() as room:
-        room.delete_scope(scope)
+    async with at.services(change=True) as services:
+        await services.scopes.delete(at.caller, scope)
     at.out.show(
         {"deleted": scope}, f'The scope "{scope}" is deleted; what had ended in it stays in the archive.'
     )
 
 
-def _change(at: CommandContext, scope: str, state: LifecycleState) -> None:
-    with at.room() as room:
-        changed = room.set_scope_state(scope, state)
+async def _change(at: CommandContext, scope: str, verb: str) -> None:
+    async with at.services(change=True) as services:
+        changed = await services.scopes.set_state(at.caller, scope, verb)
     at.out.show(documents.scope(changed), f'The scope "{changed.slug}" is {changed.state}.')

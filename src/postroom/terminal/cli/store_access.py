@@ -16,7 +16,8 @@ from postroom.terminal.cli.output import Output
 
 if TYPE_CHECKING:  # a command that opens no store starts without what it takes to open one
     from postroom.runtime import Room, SyncRoom
-    from postroom.services import Caller, Services
+    from postroom.services.callers import Caller
+    from postroom.services.container import Services
     from postroom.terminal.cli.readonly import ReadOnlyFile
 
 OVERDUE_S = 3
@@ -81,7 +82,7 @@ class CommandContext:
         """
         from postroom.runtime import Room, RoomOptions
         from postroom.runtime.core import RoomCore
-        from postroom.services import Services
+        from postroom.services.container import Services
 
         path = self.path
         if (server := self._server(path)) is not None:
@@ -113,7 +114,7 @@ class CommandContext:
     async def _services_to_look(self, path: Path, *, at_messages: bool) -> "AsyncIterator[Services]":
         from postroom.runtime import Room, RoomOptions
         from postroom.runtime.core import RoomCore
-        from postroom.services import Services
+        from postroom.services.container import Services
         from postroom.terminal.cli.readonly import ReadOnlyFile
 
         file = ReadOnlyFile(path)
@@ -146,39 +147,6 @@ class CommandContext:
             raise NoStore(path=str(path))
         _make_home(path)
         _make_file(path)
-
-    @contextlib.contextmanager
-    def room(self, *, make: bool = False) -> "Iterator[SyncRoom]":
-        """Own the store while this lasts, to change something; `make` it when it is not there."""
-        from postroom.runtime import RoomOptions, SyncRoom
-        from postroom.runtime.core import RoomCore
-
-        path = self.path
-        self._make_store(path, make=make)
-        try:
-            room = SyncRoom(RoomCore.open(self.url, RoomOptions(actor=whoami(), housekeeping=False)))
-        except StoreInUse:
-            room = self._of_the_house(path)
-            if room is None:
-                raise
-            with contextlib.closing(room):
-                yield room
-            return
-        with contextlib.closing(room):
-            _let_time_pass_here(room)
-            yield room
-
-    def _of_the_house(self, path: Path) -> "SyncRoom | None":
-        """The room of the house that runs, if it is the one that owns this store."""
-        from postroom.app.home import Home
-        from postroom.terminal.cli.connection import daemon, token_of
-        from postroom.terminal.cli.remote import remote_room
-
-        house = Home.of()
-        found = daemon(house)
-        if found is None or found.url is None or found.store != str(path.absolute()):
-            return None
-        return remote_room(path, found.url, token_of(house), whoami())
 
     @contextlib.contextmanager
     def looking(self, *, at_messages: bool = False) -> "Iterator[SyncRoom]":
@@ -237,14 +205,4 @@ async def _let_time_pass(room: "Room") -> None:
     cursor: int | None = 0
     while cursor is not None:
         step = await room.run(c.Housekeep(name=VISIBILITY, cursor=cursor, actor=VISIBILITY))
-        cursor = step.cursor
-
-
-def _let_time_pass_here(room: "SyncRoom") -> None:
-    from postroom.kernel import commands as c
-    from postroom.kernel.housekeeping.housekeepers import VISIBILITY
-
-    cursor: int | None = 0
-    while cursor is not None:
-        step = room.run(c.Housekeep(name=VISIBILITY, cursor=cursor, actor=VISIBILITY))
         cursor = step.cursor

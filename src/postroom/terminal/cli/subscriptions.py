@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from postroom.kernel.checks import split_path
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.options import QueuePath, argument, flag
@@ -23,7 +24,7 @@ def register(app: typer.Typer, panel: str) -> None:
     command(app, "unsubscribe", panel=panel, examples=["postroom unsubscribe news website"])(unsubscribe)
 
 
-def subscribe(
+async def subscribe(
     at: CommandContext,
     queue: QueuePath,
     name: Name,
@@ -33,18 +34,20 @@ def subscribe(
 
     Subscribing again is no error and changes nothing.
     """
-    with at.room() as room:
-        made = room.subscribe(queue, name, earliest=earliest)
-        counts = room.counts(queue, subscription=name)
+    async with at.services(change=True) as services:
+        found = await services.subscriptions.subscribe(
+            at.caller, *split_path(queue), name, earliest=earliest, exist_ok=True
+        )
+    made, counts = found.subscription, found.counts
     at.out.show(
         documents.subscription(made, counts),
         f"{made.name} is subscribed to {made.queue}; waiting for it: {some(counts.waiting, 'message')}.",
     )
 
 
-def unsubscribe(at: CommandContext, queue: QueuePath, name: Name) -> None:
+async def unsubscribe(at: CommandContext, queue: QueuePath, name: Name) -> None:
     """End a subscription; what the subscriber had not finished is cancelled."""
-    with at.room() as room:
-        path = room.queue(queue).path
-        room.unsubscribe(queue, name)
+    scope, slug = split_path(queue)
+    async with at.services(change=True) as services:
+        path = (await services.subscriptions.unsubscribe(at.caller, scope, name, queue=slug)).queue
     at.out.show({"queue": path, "unsubscribed": name}, f"{name} is no longer subscribed to {path}.")

@@ -4,24 +4,23 @@ from collections.abc import Sequence
 
 from postroom.clock import SECOND
 from postroom.kernel.ledger import Event
-from postroom.kernel.model import LifecycleState, Message, Queue
+from postroom.kernel.model import LifecycleState, Message, Queue, Scope
 from postroom.kernel.states import OPEN, Change, State
-from postroom.runtime import SyncRoom
+from postroom.services.messages import MessageStory
 from postroom.terminal.cli.output import ago, clean, span
 
 _CHANGES = frozenset(Change)
 
 
-def why(
-    room: SyncRoom, message: Message, history: Sequence[Event], deliveries: Sequence[Message], now: int
-) -> str:
+def why(story: MessageStory, now: int) -> str:
+    message, deliveries = story.message, story.deliveries
     if deliveries and message.state in OPEN:
         waiting = sum(each.state in OPEN for each in deliveries)
         return f"It is a broadcast; {waiting} of its {len(deliveries)} deliveries have not ended yet."
     if message.state is State.PENDING:
-        text = _pending(room, message, now)
+        text = _pending(story, now)
     elif message.state is State.DELAYED:
-        text = _delayed(message, history, now)
+        text = _delayed(message, story.events, now)
     elif message.state is State.CLAIMED:
         text = _claimed(message, now)
     else:
@@ -29,9 +28,10 @@ def why(
     return clean(text)
 
 
-def _pending(room: SyncRoom, message: Message, now: int) -> str:
-    queue = room.queue(message.path)
-    shut = _shut(room, queue)
+def _pending(story: MessageStory, now: int) -> str:
+    message, queue = story.message, story.queue
+    assert queue is not None, "a queue with open messages is not deleted"
+    shut = _shut(story.scope, queue)
     if shut:
         return shut
     text = f"It waits to be claimed, for {span((now - message.updated_at) / SECOND)} now."
@@ -40,14 +40,14 @@ def _pending(room: SyncRoom, message: Message, now: int) -> str:
             f" Attempt {message.attempts} of {queue.settings.max_retries} failed: {message.failure_reason}."
         )
     limit = queue.settings.concurrency
-    if limit is not None and message.subscription is None and room.counts(queue.path).claimed >= limit:
+    if limit is not None and message.subscription is None and story.counts.claimed >= limit:
         text += f" The queue allows {limit} claims at once, and all are taken."
     return text
 
 
-def _shut(room: SyncRoom, queue: Queue) -> str | None:
+def _shut(scope: Scope | None, queue: Queue) -> str | None:
     closed = (LifecycleState.PAUSED, LifecycleState.ARCHIVED)
-    scope = room.scope(queue.scope)
+    assert scope is not None, "a scope with open messages is not deleted"
     for kind, name, state in (("scope", scope.slug, scope.state), ("queue", queue.path, queue.state)):
         if state in closed:
             verb = "resume" if state is LifecycleState.PAUSED else "unarchive"

@@ -109,7 +109,7 @@ def add(routes: APIRouter) -> None:
             scope_id,
             document=body.rule.document() if body.rule else None,
             rule_id=body.rule_id,
-            message=body.message.draft(call.caller) if body.message else None,
+            message=body.message.draft() if body.message else None,
             message_id=body.message_id,
             last=body.last,
             queue=body.queue_id,

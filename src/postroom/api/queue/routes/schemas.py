@@ -3,63 +3,39 @@
 from fastapi import APIRouter
 
 from postroom.api.queue import views
-from postroom.api.queue.access import needs
 from postroom.api.queue.bodies import NewSchema
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
-from postroom.api.queue.request_context import Visiting
+from postroom.api.queue.gate import Calling, needs
 from postroom.api.responses import Json
-from postroom.errors import InvalidField, SchemaNotFound
-from postroom.kernel import commands as c
+from postroom.services.schemas import Schemas
 
-PLACE = "/scopes/{scope_id}/schemas"
-MOST_DIGITS = 9
-
-
-def version_number(version: int | str | None) -> int | None:
-    """Clients write `1.0` where we count 1, 2, 3; only whole numbers can be told apart."""
-    if version is None or isinstance(version, int):
-        return version
-    whole, _, rest = version.partition(".")
-    if not whole.isdecimal() or len(whole) > MOST_DIGITS or rest.strip("0."):
-        raise InvalidField("version", f"is {version!r}, must be a whole number like 2 or 2.0")
-    return int(whole)
+PATH = "/scopes/{scope_id}/schemas"
 
 
 def add(routes: APIRouter) -> None:
-    @routes.post(PLACE, status_code=201, openapi_extra=needs("manage", "schema.create"))
-    async def create_schema(visit: Visiting, scope_id: str, body: NewSchema) -> Json:
+    @routes.post(PATH, status_code=201, openapi_extra=needs(Schemas.CREATE))
+    async def create_schema(call: Calling, scope_id: str, body: NewSchema) -> Json:
         """Register a JSON Schema (2020-12). A queue uses it by its setting `schema`, a message by a field."""
-        made = await visit.house.run(
-            c.RegisterSchema(
-                scope=visit.scope.slug,
-                name=body.name,
-                document=body.schema_,
-                version=version_number(body.version),
-                **visit.who,
-            )
+        made = await call.services.schemas.register(
+            call.caller, scope_id, body.name, body.schema_, body.version
         )
-        return one(views.schema(made, visit.opaque, visit.scope.id), status=201)
+        return one(views.schema(made, call.ids), status=201)
 
-    @routes.get(PLACE, openapi_extra=needs("view", "schema.list"))
+    @routes.get(PATH, openapi_extra=needs(Schemas.LIST))
     async def list_schemas(
-        visit: Visiting, scope_id: str, name: str | None = None, limit: Limit = 100, cursor: Cursor = None
+        call: Calling, scope_id: str, name: str | None = None, limit: Limit = 100, cursor: Cursor = None
     ) -> Json:
         """All versions of all schemas, or of one."""
-        found = await visit.house.ask(lambda reader: reader.schemas(visit.tenant, visit.scope.slug))
+        found = await call.services.schemas.list_all(call.caller, scope_id, name)
         shown = [
-            {"id": f"{schema.name}@{schema.version}", **views.schema(schema, visit.opaque, visit.scope.id)}
-            for schema in found
-            if name in (None, schema.name)
+            {"id": f"{each.schema.name}@{each.schema.version}", **views.schema(each, call.ids)}
+            for each in found
         ]
         return many(*cut(shown, cursor, limit))
 
-    @routes.get(PLACE + "/{name}/{version}", openapi_extra=needs("view", "schema.read"))
-    async def read_schema(visit: Visiting, scope_id: str, name: str, version: str) -> Json:
+    @routes.get(PATH + "/{name}/{version}", openapi_extra=needs(Schemas.READ))
+    async def read_schema(call: Calling, scope_id: str, name: str, version: str) -> Json:
         """One version, or `latest`."""
-        found = await visit.house.ask(lambda reader: reader.schemas(visit.tenant, visit.scope.slug))
-        number = None if version == "latest" else version_number(version)
-        fitting = [each for each in found if each.name == name and number in (None, each.version)]
-        if not fitting:
-            raise SchemaNotFound(scope=visit.scope.slug, name=name, version=version)
-        return one(views.schema(fitting[-1], visit.opaque, visit.scope.id))
+        found = await call.services.schemas.read(call.caller, scope_id, name, version)
+        return one(views.schema(found, call.ids))

@@ -3,25 +3,14 @@
 from fastapi import APIRouter, Response
 
 from postroom.api.queue import views
-from postroom.api.queue.access import AccessCheck, needs
 from postroom.api.queue.bodies import NewScope, ScopeChanges
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import Many, One, many, one
-from postroom.api.queue.request_context import Visiting
+from postroom.api.queue.gate import Calling, needs
 from postroom.api.responses import Json
-from postroom.kernel import commands as c
-from postroom.kernel.access.acl import AccessVerdict
-from postroom.kernel.access.permissions import Permission
-from postroom.kernel.model import LifecycleState, Scope
-from postroom.kernel.ports import Reader
+from postroom.services.scopes import STATES, Scopes
 
-STATES = {
-    "pause": LifecycleState.PAUSED,
-    "resume": LifecycleState.ACTIVE,
-    "drain": LifecycleState.DRAINING,
-    "archive": LifecycleState.ARCHIVED,
-    "unarchive": LifecycleState.ACTIVE,
-}
+PATH = "/scopes"
 ABOUT = {
     "pause": "Nothing is taken in and nothing given out until it is resumed.",
     "resume": "Messages are taken in and given out again.",
@@ -33,91 +22,64 @@ ABOUT = {
 
 def add(routes: APIRouter) -> None:
     @routes.post(
-        "/scopes",
+        PATH,
         status_code=201,
-        openapi_extra=needs("manage", "scope.create", whole=True),
+        openapi_extra=needs(Scopes.CREATE),
         responses={201: {"model": One[views.ScopeView]}},
     )
-    async def create_scope(visit: Visiting, body: NewScope) -> Json:
+    async def create_scope(call: Calling, body: NewScope) -> Json:
         """Make a scope, with its five system queues. A slug that is taken is a conflict."""
-        made = await visit.house.run(
-            c.CreateScope(
-                slug=body.slug,
-                display_name=body.display_name,
-                description=body.description or "",
-                **visit.who,
-            )
+        made = await call.services.scopes.create(
+            call.caller, body.slug, display_name=body.display_name, description=body.description or ""
         )
-        visit.enter(made)
-        return one(views.scope(made, visit.opaque), status=201)
+        return one(views.scope(made, call.ids), status=201)
 
-    @routes.get(
-        "/scopes",
-        openapi_extra=needs("view", "scope.list"),
-        responses={200: {"model": Many[views.ScopeView]}},
-    )
-    async def list_scopes(visit: Visiting, limit: Limit = 100, cursor: Cursor = None) -> Json:
+    @routes.get(PATH, openapi_extra=needs(Scopes.LIST), responses={200: {"model": Many[views.ScopeView]}})
+    async def list_scopes(call: Calling, limit: Limit = 100, cursor: Cursor = None) -> Json:
         """The scopes this key can see."""
-
-        def look(reader: Reader) -> list[Scope]:
-            guard = AccessCheck(reader, visit, visit.house.clock.now())
-            return [
-                scope
-                for scope in reader.scopes(visit.tenant)
-                if guard.verdict(scope, None, Permission.VIEW) is AccessVerdict.ALLOWED
-                or guard.named_in(scope)
-            ]
-
-        found = await visit.house.ask(look)
-        return many(*cut([views.scope(scope, visit.opaque) for scope in found], cursor, limit))
+        found = await call.services.scopes.list_all(call.caller)
+        return many(*cut([views.scope(scope, call.ids) for scope in found], cursor, limit))
 
     @routes.get(
-        "/scopes/{scope_id}",
-        openapi_extra=needs("view", "scope.read"),
+        PATH + "/{scope_id}",
+        openapi_extra=needs(Scopes.READ),
         responses={200: {"model": One[views.ScopeView]}},
     )
-    async def read_scope(visit: Visiting, scope_id: str) -> Json:
+    async def read_scope(call: Calling, scope_id: str) -> Json:
         """One scope, by id or slug."""
-        return one(views.scope(visit.scope, visit.opaque))
+        return one(views.scope(await call.services.scopes.read(call.caller, scope_id), call.ids))
 
     @routes.patch(
-        "/scopes/{scope_id}",
-        openapi_extra=needs("manage", "scope.update"),
+        PATH + "/{scope_id}",
+        openapi_extra=needs(Scopes.UPDATE),
         responses={200: {"model": One[views.ScopeView]}},
     )
-    async def update_scope(visit: Visiting, scope_id: str, body: ScopeChanges) -> Json:
+    async def update_scope(call: Calling, scope_id: str, body: ScopeChanges) -> Json:
         """Change what a scope is called and what is said of it."""
-        changed = await visit.house.run(
-            c.UpdateScope(
-                slug=visit.scope.slug,
-                display_name=body.display_name,
-                description=body.description,
-                **visit.who,
-            )
+        changed = await call.services.scopes.update(
+            call.caller, scope_id, display_name=body.display_name, description=body.description
         )
-        return one(views.scope(changed, visit.opaque))
+        return one(views.scope(changed, call.ids))
 
-    @routes.delete(
-        "/scopes/{scope_id}", status_code=204, openapi_extra=needs("manage", "scope.delete", whole=True)
-    )
-    async def delete_scope(visit: Visiting, scope_id: str) -> Response:
+    @routes.delete(PATH + "/{scope_id}", status_code=204, openapi_extra=needs(Scopes.DELETE))
+    async def delete_scope(call: Calling, scope_id: str) -> Response:
         """Only when no open messages and no dead letters are left in it."""
-        await visit.house.run(c.DeleteScope(slug=visit.scope.slug, **visit.who))
+        await call.services.scopes.delete(call.caller, scope_id)
         return Response(status_code=204)
 
-    for verb, state in STATES.items():
-        _add_state(routes, verb, state)
+    for verb in STATES:
+        _add_state(routes, verb)
 
 
-def _add_state(routes: APIRouter, verb: str, state: LifecycleState) -> None:
+def _add_state(routes: APIRouter, verb: str) -> None:
     @routes.post(
-        f"/scopes/{{scope_id}}/{verb}",
+        f"{PATH}/{{scope_id}}/{verb}",
         name=f"{verb}_scope",
         operation_id=f"{verb}_scope",
         description=ABOUT[verb],
-        openapi_extra=needs("manage", f"scope.{verb}"),
+        openapi_extra=needs(Scopes.CHANGE[verb]),
         responses={200: {"model": One[views.ScopeView]}},
     )
-    async def set_state(visit: Visiting, scope_id: str) -> Json:
-        changed = await visit.house.run(c.SetScopeState(slug=visit.scope.slug, state=state, **visit.who))
-        return one(views.scope(changed, visit.opaque))
+    async def set_state(call: Calling, scope_id: str) -> Json:
+        changed = await call.services.scopes.set_state(call.caller, scope_id, verb)
+        return one(views.scope(changed, call.ids))

@@ -1,0 +1,216 @@
+"""Claim, and what the holder of a claim may do: complete, fail, release, extend, snooze."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from postroom.errors import ClaimLost, InvalidField
+from postroom.kernel import checks
+from postroom.kernel import commands as c
+from postroom.kernel.access.permissions import Permission
+from postroom.kernel.reviews import answering
+from postroom.kernel.rows import Stored
+from postroom.kernel.states import State
+from postroom.services.access import Access
+from postroom.services.callers import Caller
+from postroom.services.calls import Operation, ServiceCall
+from postroom.services.messages import FoundMessage, MessageService
+from postroom.services.reviews import answer_command
+
+# The most that one call from outside may claim; the owner at the shell, as much as the room gives.
+MOST_CLAIMED = 100
+MOST_WAIT_S = 60.0
+
+Holding = dict[str, Any]
+
+
+class Claims(MessageService):
+    CLAIM = Operation("message.claim", Permission.CONSUME)
+    COMPLETE = Operation("message.complete", Permission.CONSUME)
+    FAIL = Operation("message.fail", Permission.CONSUME)
+    RELEASE = Operation("message.release", Permission.CONSUME)
+    EXTEND = Operation("message.extend", Permission.CONSUME)
+    SNOOZE = Operation("message.snooze", Permission.CONSUME)
+
+    async def claim(
+        self,
+        caller: Caller,
+        queues: Sequence[tuple[str, str]],
+        *,
+        limit: int = 1,
+        lease_s: float | None = None,
+        subscription: str | None = None,
+        labels: Sequence[tuple[str, Any]] = (),
+        worker: str | None = None,
+        wait_s: float = 0.0,
+    ) -> list[FoundMessage]:
+        """Take messages from the first of these queues (scope and name) that have any, each with its token.
+
+        Nothing to be had is an empty list; with `wait_s` it is waited for.
+        """
+        async with self._call(caller, self.CLAIM) as call:
+
+            def find(access: Access) -> tuple[str, ...]:
+                paths = tuple(access.queue(*each).path for each in queues)
+                if not paths:
+                    raise InvalidField("queues", "names none, at least 1 is needed")
+                checks.check_seconds("wait_s", wait_s, least=0, most=MOST_WAIT_S)
+                most = self._context.room.limits.claim_batch if caller.is_at_shell else MOST_CLAIMED
+                checks.check_count("limit", limit, least=1, most=most)
+                return paths
+
+            command = c.Claim(
+                queues=await call.look(find),
+                limit=limit,
+                lease_s=lease_s,
+                worker=caller.sign_claim(worker),
+                subscription=subscription,
+                labels=tuple(labels),
+                audit=call.entry(),
+                **call.who,
+            )
+            taken = await self._take(command, wait_s)
+            if taken:
+                call.keep()
+            call.details = {"claimed": []}
+            return [self._found(stored, with_token=True) for stored in taken]
+
+    async def _take(self, command: c.Claim, wait_s: float) -> list[Stored]:
+        """Nobody waits any more when the server is closing."""
+        room, closing = self._context.room, self._context.closing
+        if not wait_s:
+            return await room.take(command)
+        taking = asyncio.ensure_future(room.take(command, wait_s))
+        ending = asyncio.ensure_future(closing.wait())
+        try:
+            await asyncio.wait((taking, ending), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ending.cancel()
+            if not taking.done():
+                taking.cancel()
+                await asyncio.gather(taking, return_exceptions=True)
+        return [] if taking.cancelled() else taking.result()
+
+    async def give_back(self, caller: Caller, messages: Sequence[FoundMessage]) -> None:
+        """For an entrance whose caller has gone meanwhile: else nobody had them until the lease ends."""
+        held = [each.message for each in messages if each.message.claim_token is not None]
+        releases = [
+            self._context.room.run(
+                c.Release(
+                    message_id=message.id,
+                    token=message.claim_token or "",
+                    actor=caller.actor,
+                    tenant=caller.tenant,
+                )
+            )
+            for message in held
+        ]
+        # A claim that is lost by now needs no answer.
+        await asyncio.gather(*releases, return_exceptions=True)
+
+    async def complete(
+        self,
+        caller: Caller,
+        message_id: str,
+        token: str | None = None,
+        *,
+        scope: str | None = None,
+        result: Any = None,
+    ) -> FoundMessage:
+        """The work is done. Saying it again with the same token is no error. The result of a review is its
+        answer."""
+        async with self._call(caller, self.COMPLETE) as call:
+            stored = await call.look(lambda access: access.message(scope, message_id))
+            held = _holding(call, stored, token)
+            if answering.is_review(stored.content) and stored.row.state != State.COMPLETED:
+                await call.commit(answer_command(call, stored, result, token=held["token"]), review=True)
+            else:
+                await call.commit(c.Complete(result=result, **held))
+            return (await self._read(message_id))[0]
+
+    async def fail(
+        self,
+        caller: Caller,
+        message_id: str,
+        token: str | None = None,
+        *,
+        scope: str | None = None,
+        reason: str = "failed",
+        kind: str | None = None,
+        retry: bool = True,
+        delay_s: float | None = None,
+    ) -> FoundMessage:
+        """It did not work: again after a pause while attempts are left, else a dead letter."""
+        return await self._settle(
+            caller,
+            self.FAIL,
+            (message_id, token, scope),
+            lambda held: c.Fail(reason=reason, kind=kind, retry=retry, delay_s=delay_s, **held),
+            reason=str(reason)[:200],
+        )
+
+    async def release(
+        self, caller: Caller, message_id: str, token: str | None = None, *, scope: str | None = None
+    ) -> FoundMessage:
+        """Give it back untouched; the attempt does not count."""
+        return await self._settle(
+            caller, self.RELEASE, (message_id, token, scope), lambda held: c.Release(**held)
+        )
+
+    async def extend(
+        self,
+        caller: Caller,
+        message_id: str,
+        token: str | None = None,
+        *,
+        scope: str | None = None,
+        lease_s: float | None = None,
+    ) -> FoundMessage:
+        """Keep the claim for another lease from now."""
+        return await self._settle(
+            caller, self.EXTEND, (message_id, token, scope), lambda held: c.Extend(lease_s=lease_s, **held)
+        )
+
+    async def snooze(
+        self,
+        caller: Caller,
+        message_id: str,
+        token: str | None = None,
+        *,
+        seconds: float,
+        scope: str | None = None,
+        reason: str | None = None,
+    ) -> FoundMessage:
+        """Later, without counting an attempt."""
+        return await self._settle(
+            caller,
+            self.SNOOZE,
+            (message_id, token, scope),
+            lambda held: c.Snooze(seconds=seconds, reason=reason, **held),
+        )
+
+    async def _settle(
+        self,
+        caller: Caller,
+        operation: Operation,
+        about: tuple[str, str | None, str | None],
+        build: Callable[[Holding], c.Command],
+        **details: Any,
+    ) -> FoundMessage:
+        message_id, token, scope = about
+        async with self._call(caller, operation) as call:
+            stored = await call.look(lambda access: access.message(scope, message_id))
+            await call.commit(build(_holding(call, stored, token)), **details)
+            return (await self._read(message_id))[0]
+
+
+def _holding(call: ServiceCall, stored: Stored, token: str | None) -> Holding:
+    """What a command of the holder says: the token it was given, or the one that it holds by its own name."""
+    row = stored.row
+    if token is None:
+        name, _, _ = (row.claimed_by or "").partition("#")
+        if row.state != State.CLAIMED or name != call.caller.actor or row.token is None:
+            state = "claimed by somebody else" if row.state == State.CLAIMED else row.state
+            raise ClaimLost(message_id=row.id, state=state)
+        token = row.token
+    return {"message_id": row.id, "token": token, **call.who}
