@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from postroom.pipeline.jobs.verify import verify_lake
 from postroom.pipeline.lake.lake import Lake, Positions
-from postroom.pipeline.lake.tables import BRONZE
+from postroom.pipeline.lake.tables import BRONZE, GOLD, LEDGER, MEMORY, RECORDS, SILVER
 from postroom.pipeline.sources.sqlite import SqliteSource
+from tests.pipeline.tiny import put
 from tests.terminal.cli.runner import Cli
 
 
@@ -82,3 +84,60 @@ def test_compact_and_vacuum_tell_what_they_did(cli: Cli) -> None:
     for verb in ("compact", "vacuum"):
         done = cli.json("pipeline", verb, "--lake", lake.location)
         assert set(done) == {table.name for table in BRONZE}
+
+
+def written_files(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_that_finds_nothing_new_starts_no_java_and_writes_nothing(
+    cli: Cli, month: SqliteSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, snapshot = Lake(str(cli.folder / "lake")), month.snapshot()
+    for table in (*BRONZE, *SILVER, *GOLD, *MEMORY):
+        lake.commit(table, [], Positions(snapshot.head, snapshot.records))
+    before = written_files(cli.folder / "lake")
+    monkeypatch.setattr("postroom.pipeline.jobs.session.find_java", forbidden)
+    done = cli.json("pipeline", "run", "--store", month.path, "--lake", lake.location)
+    assert (done["events"], done["position"], done["steps"]) == (0, snapshot.head, [])
+    assert written_files(cli.folder / "lake") == before
+    assert "Nothing is new" in cli.ok("pipeline", "run", "--store", month.path, "--lake", lake.location).out
+    # With anything left to do it would need Java.
+    lake.commit(SILVER[0], [], Positions(snapshot.head - 1, 0))
+    done = cli("pipeline", "run", "--store", month.path, "--lake", lake.location)
+    assert (done.code, "Java was asked for" in done.err) == (1, True)
+
+
+def forbidden(*_: object) -> None:
+    raise AssertionError("Java was asked for")
+
+
+def test_damage_is_found_by_looking_and_told_with_what_to_do(cli: Cli) -> None:
+    lake = Lake(str(cli.folder / "lake"))
+    put(lake, LEDGER, *({"seq": number, "time": number, "type": "x"} for number in range(1, 500)))
+    put(lake, RECORDS, {"id": 1, "created_at": 5})
+    assert "Nothing is damaged" in cli.ok("pipeline", "verify", "--lake", lake.location).out
+    [file] = lake.files(LEDGER)
+    data = bytearray(Path(file.uri).read_bytes())
+    data[200:216] = b"0123456789abcdef"
+    Path(file.uri).write_bytes(data)
+    done = cli("pipeline", "verify", "--lake", lake.location)
+    assert done.code == 7
+    assert "bronze/ledger" in done.out
+    assert "pipeline verify --repair" in done.out
+
+
+def test_a_file_that_is_not_what_the_log_says_of_it_is_damaged(tmp_path: Path) -> None:
+    """Whole by its checksums, but another: with other numbers, or with other rows."""
+    lake = Lake(str(tmp_path / "lake"))
+    put(lake, RECORDS, {"id": 1}, {"id": 2})
+    put(lake, RECORDS, {"id": 5}, {"id": 6}, positions=Positions(2, 6))
+    put(lake, RECORDS, {"id": 9}, positions=Positions(3, 9))
+    assert verify_lake(lake) == []
+    one, two, three = sorted(lake.files(RECORDS), key=lambda file: file.low["id"])
+    Path(two.uri).write_bytes(Path(one.uri).read_bytes())
+    [damage] = verify_lake(lake)
+    assert "id goes from 1 to 2, and should go from 5 to 6" in damage.data["problem"]
+    Path(two.uri).write_bytes(Path(three.uri).read_bytes())
+    [damage] = verify_lake(lake)
+    assert "it has 1 rows, and should have 2" in damage.data["problem"]

@@ -9,12 +9,15 @@ import pyarrow as pa
 import pytest
 
 from postroom.pipeline.errors import LakeDamaged, LakeMoved
+from postroom.pipeline.jobs.lookup import files_with
 from postroom.pipeline.jobs.maintenance import compact, vacuum
 from postroom.pipeline.lake.files import FileWriter, WrittenFile
 from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import ALL, LEDGER, MESSAGES, RECORDS, TRACES
-from postroom.pipeline.lake.upsert import UpsertOutput, read_batches, write_sorted
+from postroom.pipeline.lake.upsert import UpsertOutput, keys_of, unchanged, write_parts
 from postroom.pipeline.serving.engine import engine
+from tests.pipeline.tiny import rows
 
 
 @pytest.fixture
@@ -96,42 +99,64 @@ def test_compacting_changes_files_and_neither_rows_nor_positions(lake: Lake) -> 
 
 
 def trace(name: str, day: date, messages: int) -> dict[str, Any]:
-    return {"trace_id": name, "messages": messages, "last_seq": 1, "day": day, "critical_path": [name]}
+    return {
+        "tenant": "default",
+        "trace_id": name,
+        "messages": messages,
+        "last_seq": 1,
+        "day": day,
+        "critical_path": [name],
+    }
 
 
 def put(lake: Lake, rows: list[dict[str, Any]]) -> list[WrittenFile]:
+    by = ("tenant", "trace_id")
+    keys = keys_of(pa.Table.from_pylist(rows, pa.schema([TRACES.schema.field(name) for name in by])), by)
+    touched = files_with(lake.files(TRACES), TRACES, by, keys)
     old: dict[str | None, tuple[str, ...]] = {}
-    for file in lake.files(TRACES):
+    for file in touched:
         old[file.cut] = (*old.get(file.cut, ()), file.uri)
     output = UpsertOutput(
-        table=TRACES.name, uri=lake.uri(TRACES), schema=TRACES.schema, cut="day", by="trace_id",
+        table=TRACES.name, uri=lake.uri(TRACES), schema=TRACES.schema, cut="day", by=by,
         tracked=TRACES.tracked, old=old,
     )  # fmt: skip
     table = pa.Table.from_pylist(
         [{name: row.get(name) for name in TRACES.schema.names} for row in rows], TRACES.schema
     )
     files = []
-    for batch in write_sorted([output], iter(table.sort_by("day").to_batches(max_chunksize=2))):
+    for batch in write_parts([output], unchanged, iter(table.sort_by("day").to_batches(max_chunksize=2))):
         files += [WrittenFile(**{k: v for k, v in row.items() if k != "table"}) for row in batch.to_pylist()]
-    gone = [file for file in lake.files(TRACES) if file.cut in {each.cut for each in files}]
-    lake.commit(TRACES, files, Positions(1, 1), removed=gone)
+    lake.commit(TRACES, files, Positions(1, 1), removed=touched)
     return files
 
 
-def test_only_parts_with_new_rows_are_written_and_the_others_stay(lake: Lake) -> None:
-    one, two = date(2026, 11, 1), date(2026, 11, 2)
-    put(lake, [trace("a", one, 1), trace("b", one, 1), trace("c", two, 1)])
-    untouched = next(file.path for file in lake.files(TRACES) if file.cut == "2026-11-02")
-    files = put(lake, [trace("b", one, 5), trace("d", one, 1)])
-    assert [file.cut for file in files] == ["2026-11-01"]
-    assert untouched in {file.path for file in lake.files(TRACES)}
-    found = {
+def kept(lake: Lake) -> dict[str, int]:
+    return {
         row["trace_id"]: row["messages"]
         for file in lake.files(TRACES)
         for batch in read_batches(file.uri)
         for row in batch.to_pylist()
     }
-    assert found == {"a": 1, "b": 5, "c": 1, "d": 1}
+
+
+def test_only_files_with_rows_that_are_replaced_are_written_anew(lake: Lake) -> None:
+    one, two = date(2026, 11, 1), date(2026, 11, 2)
+    put(lake, [trace("a", one, 1), trace("b", one, 1), trace("c", two, 1)])
+    put(lake, [trace("e", one, 1)])
+    before = {file.path for file in lake.files(TRACES)}
+    files = put(lake, [trace("b", one, 5), trace("d", one, 1)])
+    assert [file.cut for file in files] == ["2026-11-01"]
+    after = {file.path for file in lake.files(TRACES)}
+    assert len(before & after) == 2, "the other day, and the file of this day that has none of them"
+    assert kept(lake) == {"a": 1, "b": 5, "c": 1, "d": 1, "e": 1}
+
+
+def test_rows_of_another_tenant_with_the_same_id_stay(lake: Lake) -> None:
+    day = date(2026, 11, 1)
+    put(lake, [trace("a", day, 1), trace("a", day, 2) | {"tenant": "acme"}])
+    put(lake, [trace("a", day, 7)])
+    found = sorted(row["messages"] for row in rows(lake, TRACES))
+    assert found == [2, 7]
 
 
 def test_every_table_says_what_it_is() -> None:
@@ -208,8 +233,8 @@ def test_parts_with_old_files_take_a_column_that_was_declared_since(lake: Lake) 
     fewer = pa.schema([field for field in TRACES.schema if field.name != "tokens"])
     before = msgspec.structs.replace(TRACES, schema=fewer)
     writer = FileWriter(lake.uri(before), fewer, ("day", "2026-11-01"), before.tracked)
-    old = dict.fromkeys(fewer.names) | {"trace_id": "a", "messages": 1}
-    writer.write(pa.Table.from_pylist([old], fewer))
+    old = [dict.fromkeys(fewer.names) | {"tenant": "default", "trace_id": each} for each in ("a", "b")]
+    writer.write(pa.Table.from_pylist(old, fewer))
     lake.commit(before, [writer.close()], Positions(1, 1))
     put(lake, [trace("b", date(2026, 11, 1), 5)])
     [file] = lake.files(TRACES)

@@ -19,7 +19,7 @@ from postroom.pipeline.jobs.erase import LakeEraser
 from postroom.pipeline.jobs.maintenance import compact, vacuum
 from postroom.pipeline.lake import object_lease
 from postroom.pipeline.lake.files import object_store as connected
-from postroom.pipeline.lake.lake import Lake, Positions, epoch_of
+from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.lease import hold_lease, read_holder
 from postroom.pipeline.lake.tables import RECORDS
 from tests.pipeline.object_store import object_store
@@ -97,10 +97,10 @@ def test_every_commit_carries_the_epoch_of_its_lease(lake: Lake) -> None:
     with hold_lease(lake, ManualClock()) as lease:
         lake.commit(RECORDS, [written(lake, 1)], Positions(1, 1), base=Positions())
         lake.commit(RECORDS, [written(lake, 2)], Positions(2, 2), base=Positions(1, 1))
-        assert epoch_of(lake.must_open(RECORDS)) == lease.epoch == 1
+        assert lake.snapshot(RECORDS).epoch == lease.epoch == 1
     with hold_lease(lake, ManualClock()) as lease:
         compact(lake)
-        assert epoch_of(lake.must_open(RECORDS)) == lease.epoch == 2
+        assert lake.snapshot(RECORDS).epoch == lease.epoch == 2
 
 
 def test_a_lake_that_was_moved_goes_on_counting_epochs(lake: Lake) -> None:

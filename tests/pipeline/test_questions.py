@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from postroom.clock import SECOND, ManualClock
+from postroom.pipeline.jobs.conversations import find_changed
 from postroom.pipeline.jobs.maintenance import compact
 from postroom.pipeline.jobs.replay import ReplayReport, replayed
-from postroom.pipeline.jobs.silver import _touched
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import (
     AGENT_DAY,
@@ -233,6 +233,5 @@ def test_a_turn_without_a_conversation_touches_that_of_its_message(lake: Lake) -
         {"record_id": 6, "message_id": "n", "correlation_id": "talk", "day": day},
         {"record_id": 7, "day": day},
     )
-    found = _touched([], lake.files(TURNS), Positions(0, 4))
-    assert found is not None
-    assert sorted(found.to_pylist()) == ["m", "talk"]
+    found, _ = find_changed(lake, Positions(0, 4))
+    assert sorted(found.to_pylist()) == ["\x1fm", "\x1ftalk"]

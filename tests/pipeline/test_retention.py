@@ -13,8 +13,8 @@ from postroom.pipeline.jobs.retention import retain
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.lease import hold_lease
+from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import ALL, COST_DAY, LEDGER, RECORDS, RUNS, TRACES, Table
-from postroom.pipeline.lake.upsert import read_batches
 
 DAY = 86_400
 NOW = int(datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp()) * SECOND

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import Table
-from postroom.pipeline.lake.upsert import read_batches
 
 
 def put(lake: Lake, table: Table, *values: dict[str, Any], positions: Positions | None = None) -> None:

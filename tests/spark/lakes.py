@@ -14,8 +14,8 @@ from postroom.pipeline.jobs.progress import silent
 from postroom.pipeline.jobs.run import Options, Summary, run
 from postroom.pipeline.jobs.run_log import RunLog
 from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import ALL, MESSAGE_LIFE, MESSAGES, QUARANTINE, RUNS, Table
-from postroom.pipeline.lake.upsert import read_batches
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 from postroom.runtime import open_sync
 

@@ -12,7 +12,7 @@ import pytest
 from postroom.clock import SECOND, ManualClock
 from postroom.errors import StoreCorrupt
 from postroom.kernel.ledger import EventDraft
-from postroom.pipeline.errors import LakeDamaged, LakeFull, LakeTooNew, LedgerGap, OtherLedger, PipelineBusy
+from postroom.pipeline.errors import LakeFull, LakeTooNew, LedgerGap, OtherLedger, PipelineBusy
 from postroom.pipeline.generator.month import MonthPlan, generate
 from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.progress import silent
@@ -23,12 +23,9 @@ from postroom.pipeline.lake.lake import Lake, named
 from postroom.pipeline.lake.lease import hold_lease
 from postroom.pipeline.lake.tables import (
     BRONZE,
-    HANDOFFS,
     LEDGER,
     MESSAGE_LIFE,
     QUARANTINE,
-    SPANS,
-    TRACES,
     Table,
 )
 from postroom.pipeline.serving.engine import engine
@@ -219,37 +216,6 @@ def test_no_store_of_ours_is_named(spark: Any, lake: Lake, tmp_path: Path) -> No
     (tmp_path / "x.db").write_bytes(b"nothing of the kind" * 100)
     with pytest.raises(StoreCorrupt):
         fill(spark, lake, open_source(str(tmp_path / "x.db")))
-
-
-def test_damaged_files_and_logs_of_silver_are_named_and_a_refresh_builds_them_anew(
-    spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path
-) -> None:
-    """Without its first version a table is no table."""
-    lake = copied(filled, tmp_path / "lake", without=(SPANS, TRACES, HANDOFFS))
-    victim = Path(lake.files(MESSAGE_LIFE)[0].uri)
-    victim.write_bytes(victim.read_bytes()[: victim.stat().st_size // 2])
-    with pytest.raises(LakeDamaged, match="silver/message_life"):
-        fill(spark, lake, month)
-    lake.commit(MESSAGE_LIFE, [], lake.positions(MESSAGE_LIFE))
-    (log_of(lake, MESSAGE_LIFE) / f"{0:020d}.json").unlink()
-    with pytest.raises(LakeDamaged, match="silver/message_life"):
-        fill(spark, lake, month)
-    fill(spark, lake, month, refresh=True)
-    same(lake, filled)
-
-
-def test_a_damaged_file_of_bronze_is_named_and_built_anew_from_the_store(
-    spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path
-) -> None:
-    lake = copied(filled, tmp_path / "lake")
-    for file in lake.files(LEDGER):
-        path = Path(file.uri)
-        path.write_bytes(path.read_bytes()[: file.size // 2])
-    with pytest.raises(LakeDamaged, match="bronze/ledger") as told:
-        fill(spark, lake, month)
-    assert "--from-store" in str(told.value)
-    fill(spark, lake, month, refresh=True, everything=True)
-    same(lake, filled)
 
 
 def test_what_a_missing_newest_version_held_is_taken_in_again(

@@ -1,11 +1,15 @@
 """A conversation is a tree: its depth, its longest way, its hand-offs and its cost."""
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from postroom.pipeline.lake.tables import MESSAGE_LIFE, TURNS
-from postroom.pipeline.silver.conversations import conversations
+import pyarrow as pa
+
+from postroom.pipeline.lake.tables import MESSAGE_LIFE, SPANS, TURNS
+from postroom.pipeline.silver.conversations import ORDER, conversation_spans, spent_on_messages
+from postroom.pipeline.silver.trees import build_trees
 from tests.spark.lakes import frame
 
 T0 = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -49,30 +53,59 @@ TALK = [
 ]
 
 
-def turn(number: int, message: str, usd: str) -> dict[str, Any]:
+def turn(number: int, message: str, usd: str | None) -> dict[str, Any]:
     counts = dict.fromkeys(("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"), 5)
     return {
         "record_id": number,
         "message_id": message,
         "correlation_id": "talk",
-        "cost_usd": Decimal(usd),
+        "cost_usd": None if usd is None else Decimal(usd),
         "day": DAY,
         **counts,
     }
 
 
+Rows = list[dict[str, Any]]
+
+
+def talked(
+    spark: Any, lives: Rows, turns: Sequence[dict[str, Any]] = (), began: Any = None, known: Any = None
+) -> tuple[Rows, Rows, Rows]:
+    """Traces, spans and hand-offs of these messages."""
+    spent = spent_on_messages(frame(spark, TURNS, list(turns)), known)
+    spans = conversation_spans(frame(spark, MESSAGE_LIFE, lives), spent, began)
+    built = list(build_trees(iter([spans.orderBy(*ORDER).toArrow()])))
+    traces, parts, handed = (pa.concat_tables(each).to_pylist() for each in zip(*built, strict=True))
+    return traces, parts, handed
+
+
 def test_a_trace_knows_its_shape_its_longest_way_and_its_cost(spark: Any) -> None:
-    turns = frame(spark, TURNS, [turn(1, "a", "0.10"), turn(2, "b", "0.20"), turn(3, "b", "0.05")])
-    [row] = conversations(frame(spark, MESSAGE_LIFE, TALK), turns).toArrow().to_pylist()
+    turns = [turn(1, "a", "0.10"), turn(2, "b", "0.20"), turn(3, "b", "0.05"), turn(4, "c", None)]
+    [row], spans, handed = talked(spark, TALK, turns)
     assert (row["root_id"], row["messages"], row["depth"], row["fan_out"]) == ("a", 4, 2, 2)
     assert row["critical_path"] == ["a", "b", "d"]
     assert (row["critical_wait_us"], row["critical_work_us"]) == (3_000_000, 39_000_000)
     assert (row["agents"], row["handoffs"]) == (["books", "coder", "front"], 2)
-    assert (row["turns"], row["tokens"], row["cost_usd"]) == (3, 60, Decimal("0.3500000000"))
+    assert (row["turns"], row["tokens"], row["cost_usd"]) == (4, 80, Decimal("0.3500000000"))
     assert (row["duration_us"], row["last_seq"]) == (42_000_000, 9)
-    edges = {(each["from_agent"], each["to_agent"]) for each in row["handed"]}
-    assert edges == {("front", "coder"), ("front", "books")}
-    assert {each["span_id"] for each in row["spans"] if each["critical"]} == {"a", "b", "d"}
+    assert {(each["from_agent"], each["to_agent"]) for each in handed} == {
+        ("front", "coder"),
+        ("front", "books"),
+    }
+    assert {each["tenant"] for each in (*spans, *handed)} == {"default"}
+    assert {each["span_id"] for each in spans if each["critical"]} == {"a", "b", "d"}
+    cost = {each["span_id"]: (each["turns"], each["tokens"], each["cost_usd"]) for each in spans}
+    assert cost["b"] == (2, 40, Decimal("0.2500000000"))
+    assert cost["c"] == (1, 20, None)
+    assert cost["d"] == (0, 0, None)
+
+
+def test_turns_that_spans_have_counted_are_added_to_and_not_read_again(spark: Any) -> None:
+    before = [turn(1, "a", "0.10"), turn(2, "b", None)]
+    _, spans, _ = talked(spark, TALK, before)
+    known = spark.createDataFrame(pa.Table.from_pylist(spans, SPANS.schema))
+    after = [turn(3, "b", "0.05"), turn(4, "b", "0.01"), turn(5, "d", "0.02")]
+    assert talked(spark, TALK, after, known=known) == talked(spark, TALK, [*before, *after])
 
 
 def test_causes_that_are_unknown_or_circular_do_not_hang(spark: Any) -> None:
@@ -81,18 +114,16 @@ def test_causes_that_are_unknown_or_circular_do_not_hang(spark: Any) -> None:
         life("y", "inbox/coder", 1, 9, "z"),
         life("z", "inbox/coder", 2, 8, "y"),
     ]
-    [row] = conversations(frame(spark, MESSAGE_LIFE, odd), frame(spark, TURNS, [])).toArrow().to_pylist()
+    [row], _, _ = talked(spark, odd)
     assert row["messages"] == 3
     assert row["critical_path"] == ["z", "y"]
 
 
 def test_a_conversation_stays_under_the_day_it_is_kept(spark: Any) -> None:
-    import pyarrow as pa
-
-    earlier = date(2026, 10, 30)
-    began = spark.createDataFrame(pa.table({"trace_id": ["talk"], "day": pa.array([earlier], pa.date32())}))
-    rows = conversations(frame(spark, MESSAGE_LIFE, TALK), frame(spark, TURNS, []), began)
-    assert rows.toArrow()["day"].to_pylist() == [earlier]
+    earlier = pa.array([date(2026, 10, 30)], pa.date32())
+    kept = pa.table({"tenant": ["default"], "trace_id": ["talk"], "day": earlier})
+    tables = talked(spark, TALK, began=spark.createDataFrame(kept))
+    assert {row["day"] for rows in tables for row in rows} == {date(2026, 10, 30)}
 
 
 def test_of_messages_of_one_microsecond_the_first_of_the_ledger_is_the_root_and_the_last_ends_it(
@@ -103,20 +134,32 @@ def test_of_messages_of_one_microsecond_the_first_of_the_ledger_is_the_root_and_
         life("b", "inbox/front", 0, 5, first_seq=1, last_seq=8, channel="web"),
         life("a", "inbox/coder", 0, 5, "b", first_seq=2, last_seq=9, channel=None),
     ]
-    [row] = conversations(frame(spark, MESSAGE_LIFE, copied), frame(spark, TURNS, [])).toArrow().to_pylist()
-    assert (row["root_id"], row["channel"]) == ("b", "web")
+    [row], _, _ = talked(spark, copied)
+    assert (row["root_id"], row["channel"], row["critical_path"]) == ("b", "web", ["b", "a"])
     other = [{**copied[0], "message_id": "a"}, {**copied[1], "message_id": "b", "causation_id": "a"}]
-    [row] = conversations(frame(spark, MESSAGE_LIFE, other), frame(spark, TURNS, [])).toArrow().to_pylist()
+    [row], _, _ = talked(spark, other)
     assert (row["root_id"], row["critical_path"]) == ("a", ["a", "b"])
-    [row] = conversations(frame(spark, MESSAGE_LIFE, copied), frame(spark, TURNS, [])).toArrow().to_pylist()
-    assert row["critical_path"] == ["b", "a"]
 
 
-def test_a_conversation_is_of_the_tenant_in_which_it_began(spark: Any) -> None:
-    mixed = [
-        life(f"m{n}", "inbox/front", n, n + 1, tenant=f"tenant-{n}", first_seq=n) for n in (3, 1, 2, 0, 4)
-    ]
-    for order in (mixed, mixed[::-1]):
-        frames = frame(spark, MESSAGE_LIFE, order).repartition(5, "message_id"), frame(spark, TURNS, [])
-        [row] = conversations(*frames).toArrow().to_pylist()
-        assert row["tenant"] == "tenant-0"
+def test_one_id_in_two_tenants_is_two_conversations(spark: Any) -> None:
+    """Who chooses ids of conversations does not know what others choose. Causes do not cross tenants either."""
+    other = [{**each, "tenant": "acme", "message_id": f"{each['message_id']}2"} for each in TALK]
+    other[1]["causation_id"] = "a"
+    traces, spans, handed = talked(spark, [*TALK, *other], [turn(1, "a", "0.10")])
+    found = {row["tenant"]: row for row in traces}
+    assert set(found) == {"acme", "default"}
+    assert (found["default"]["messages"], found["default"]["handoffs"]) == (4, 2)
+    assert (found["acme"]["messages"], found["acme"]["handoffs"]) == (4, 0)
+    assert (found["default"]["turns"], found["acme"]["turns"]) == (1, 0)
+    assert {each["tenant"] for each in handed} == {"default"}
+    assert sum(each["tenant"] == "acme" for each in spans) == 4
+
+
+def test_a_message_of_which_only_late_events_are_known_is_a_conversation_of_its_own(spark: Any) -> None:
+    """Its beginning was let go: neither tenant nor conversation nor time is known."""
+    unknown = dict.fromkeys(("tenant", "correlation_id", "published_at", "queue", "scope"))
+    late = life("q", "", 0, 5) | unknown
+    traces, spans, _ = talked(spark, [*TALK, late])
+    [row] = [row for row in traces if row["trace_id"] == "q"]
+    assert (row["tenant"], row["messages"], row["started_at"], row["duration_us"]) == (None, 1, None, None)
+    assert len(spans) == 5

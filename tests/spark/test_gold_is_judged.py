@@ -80,22 +80,24 @@ QUESTIONS = {
             sum(failures)::BIGINT AS failures, count(*) FILTER (outcome = 'dead') AS dead,
             count(*) FILTER (outcome = 'completed') AS recovered, arg_max(message_id, last_seq) AS example_id
         FROM life WHERE error_class IS NOT NULL GROUP BY ALL""",
-    "handoff_graph": """SELECT min(t.day) AS day, p.agent AS from_agent, c.agent AS to_agent, count(*) AS handoffs,
+    "handoff_graph": """SELECT min(t.day) AS day, t.tenant, p.agent AS from_agent, c.agent AS to_agent, count(*) AS handoffs,
             count(*) FILTER (c.outcome = 'completed') AS completed,
             count(*) FILTER (c.outcome IN ('dead', 'expired')) AS failed,
             quantile_cont(c.wait_us, 0.5) AS latency_p50_us, quantile_cont(c.wait_us, 0.95) AS latency_p95_us
         FROM life c JOIN life p ON p.message_id = c.causation_id AND p.correlation_id = c.correlation_id
-        JOIN (SELECT correlation_id, min(day) AS day FROM life GROUP BY ALL) t ON t.correlation_id = c.correlation_id
-        WHERE c.queue LIKE 'inbox/%' AND p.agent IS NOT NULL GROUP BY t.day, p.agent, c.agent""",
+            AND p.tenant = c.tenant
+        JOIN (SELECT tenant, correlation_id, min(day) AS day FROM life GROUP BY ALL) t
+            ON t.correlation_id = c.correlation_id AND t.tenant = c.tenant
+        WHERE c.queue LIKE 'inbox/%' AND p.agent IS NOT NULL GROUP BY t.day, t.tenant, p.agent, c.agent""",
     "channel_day": """SELECT day, tenant, channel, count(*) AS conversations, sum(mails)::BIGINT AS mails,
             sum(replies)::BIGINT AS replies, count(answered) AS answered,
             quantile_cont(answered - began, 0.5) AS answer_p50_us, quantile_cont(answered - began, 0.95) AS answer_p95_us
-        FROM (SELECT coalesce(correlation_id, message_id) AS talk, min(day) AS day, any_value(tenant) AS tenant,
+        FROM (SELECT coalesce(correlation_id, message_id) AS talk, min(day) AS day, tenant,
                 arg_min(channel, first_seq) AS channel, min(published) AS began,
                 count(*) FILTER (queue LIKE 'inbox/%' AND causation_id IS NULL) AS mails,
                 count(*) FILTER (queue LIKE 'outbox/%') AS replies,
                 min(published) FILTER (queue LIKE 'outbox/%') AS answered
-            FROM life GROUP BY 1) WHERE channel IS NOT NULL GROUP BY ALL""",
+            FROM life GROUP BY talk, tenant) WHERE channel IS NOT NULL GROUP BY ALL""",
 }
 
 
@@ -119,13 +121,13 @@ def judge(filled: Lake) -> Any:
 @pytest.mark.parametrize("table", GOLD, ids=lambda table: table.short)
 def test_gold_is_what_another_engine_finds(table: Any, judge: Any, filled: Lake) -> None:
     expected = judge.rows(QUESTIONS[table.short])
-    key = table.key if table.short != "failure_causes" else (*table.key, "agent")
 
     def place(row: dict[str, Any]) -> tuple[str, ...]:
-        return tuple(str(row[name])[:19] for name in key)
+        return tuple(str(row[name])[:19] for name in table.key)
 
     expected.sort(key=place)
     found = sorted(rows(filled, table), key=place)
+    assert len(set(map(place, found))) == len(found), "its key names each row once"
     assert len(found) == len(expected) > 0
     for mine, theirs in zip(found, expected, strict=True):
         for name, value in theirs.items():

@@ -1,6 +1,11 @@
 """What can go wrong with the pipeline, as sentences that say what to do."""
 
+from typing import TYPE_CHECKING, Any
+
 from postroom.errors import Conflict, Invalid, LedgerBroken, NotFound, PostroomError
+
+if TYPE_CHECKING:
+    from postroom.pipeline.lake.snapshot import LakeFile
 
 
 class PipelineError(PostroomError):
@@ -81,7 +86,7 @@ class LakeDamaged(PipelineError):
     code = "LAKE_DAMAGED"
     exit_code = 7
 
-    def __init__(self, *, table: str, problem: str) -> None:
+    def __init__(self, *, table: str, problem: str, file: "LakeFile | None" = None) -> None:
         fix = "Build it anew from what is whole: postroom pipeline run --full-refresh"
         if table.startswith("bronze/"):
             fix = (
@@ -89,6 +94,15 @@ class LakeDamaged(PipelineError):
                 "postroom pipeline run --full-refresh --from-store"
             )
         super().__init__(table=table, problem=problem, fix=fix)
+        self.file = file
+        """The file that is damaged, where it is one."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _damaged, (self.data["table"], self.data["problem"], self.file)
+
+
+def _damaged(table: str, problem: str, file: "LakeFile | None") -> LakeDamaged:
+    return LakeDamaged(table=table, problem=problem, file=file)
 
 
 class LakeTooNew(PipelineError):

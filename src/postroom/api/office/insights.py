@@ -152,15 +152,15 @@ def routes(archive: Archive) -> APIRouter:
             return newest(engine, period(engine, since, until), limit)
 
     @api.get("/api/traces/{trace_id:path}")
-    def trace(trace_id: str) -> dict[str, Any]:
+    def trace(trace_id: str, tenant: str | None = None) -> dict[str, Any]:
         """Everything of one conversation, from the lake and from what it does not have yet."""
         from postroom.pipeline.serving.traces import trace as find
 
         try:
             with archive.engine() as engine:
-                return find(engine, archive.source, trace_id)
+                return find(engine, archive.source, trace_id, tenant)
         except LakeMissing:
-            return find(None, archive.source, trace_id)
+            return find(None, archive.source, trace_id, tenant)
 
     @api.get("/api/history/search")
     def search(

@@ -9,12 +9,13 @@ from postroom.pipeline.gold.measures import count_where, month, summed
 def channel_day(traces: DataFrame, spans: DataFrame) -> DataFrame:
     """Conversations by the day they began. Answered is when the first reply was ready to be delivered."""
     reply = F.col("name").contains("/outbox/")
-    seen = spans.groupBy("trace_id").agg(
+    key = ["tenant", "trace_id"]
+    seen = spans.groupBy(*key).agg(
         count_where(F.col("name").contains("/inbox/") & (F.col("depth") == 0)).alias("mails"),
         count_where(reply).alias("replies"),
         F.min(F.when(reply, F.col("started_at"))).alias("answered_at"),
     )
-    people = traces.where("channel is not null").join(seen, "trace_id")
+    people = traces.where("channel is not null").join(seen, key)
     took = F.unix_micros("answered_at") - F.unix_micros("started_at")
     counts = [
         F.count("*").alias("conversations"),

@@ -12,5 +12,5 @@ def handoff_graph(handoffs: DataFrame) -> DataFrame:
         count_where(F.col("outcome") == "completed").alias("completed"),
         count_where(F.col("outcome").isin("dead", "expired")).alias("failed"),
     ]
-    groups = handoffs.groupBy("day", "from_agent", "to_agent")
+    groups = handoffs.groupBy("day", "tenant", "from_agent", "to_agent")
     return summed(groups, counts, {"latency": "latency_us"}).withColumn("month", month())

@@ -11,9 +11,9 @@ from postroom.kernel import jsontext
 from postroom.kernel.rules.matching import considered
 from postroom.kernel.rules.parsing import drafted
 from postroom.kernel.rules.rule import Rule, Trigger
-from postroom.pipeline.jobs.context import spark_schema
+from postroom.pipeline.jobs.frames import table_frame
 from postroom.pipeline.lake.lake import Lake
-from postroom.pipeline.lake.tables import MESSAGE_LIFE, MESSAGES, TRACES
+from postroom.pipeline.lake.tables import MESSAGE_LIFE, MESSAGES, TRACES, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -193,10 +193,6 @@ def guard(
     )
 
 
-def _frame(spark: "SparkSession", lake: Lake, table: Any) -> "DataFrame":
+def _frame(spark: "SparkSession", lake: Lake, table: Table) -> "DataFrame":
     lake.must_open(table)
-    files = lake.files(table)
-    if not files:
-        return spark.createDataFrame([], spark_schema(table))
-    reader = spark.read.schema(spark_schema(table)).option("basePath", lake.uri(table))
-    return reader.parquet(*(file.uri for file in files))
+    return table_frame(spark, lake, table, lake.files(table))

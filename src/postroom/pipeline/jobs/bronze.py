@@ -10,13 +10,13 @@ from postroom.pipeline.lake.tables import BRONZE, LEDGER, MESSAGES, RECORDS
 
 def take_in(at: Context, target: Positions, *, verify: bool = True) -> int:
     """Everything up to these positions; how many rows came. Each table goes on from where it is."""
-    before = {table.name: at.lake.positions(table) for table in BRONZE}
+    works = {table.name: at.look(table) for table in BRONZE}
     pieces: list[Slice] = []
     for table in (LEDGER, MESSAGES):
-        pieces += slices(table, before[table.name].ledger, target.ledger)
-    pieces += slices(RECORDS, before[RECORDS.name].records, target.records)
-    new = max(0, target.ledger - before[LEDGER.name].ledger)
-    after = before[LEDGER.name].ledger
+        pieces += slices(table, works[table.name].done.ledger, target.ledger)
+    pieces += slices(RECORDS, works[RECORDS.name].done.records, target.records)
+    after = works[LEDGER.name].done.ledger
+    new = max(0, target.ledger - after)
     with at.log.step("bronze", after, target.ledger) as step, watched(at.spark, at.told, "bronze", new):
         uris = {table.name: at.lake.uri(table) for table in BRONZE}
         written = ingest(at.spark, pieces, at.source, uris, verify=verify) if pieces else {}
@@ -29,10 +29,11 @@ def take_in(at: Context, target: Positions, *, verify: bool = True) -> int:
         )
         step.quarantined = count
         for table in BRONZE:
-            if before[table.name].covers(target):
+            work = works[table.name]
+            if work.done.covers(target) and not work.anew:
                 continue
             files = [file for file in written.get(table.name, []) if file.path]
-            at.lake.commit(table, files, target, base=before[table.name], about={"run": at.log.run_id})
+            at.commit(work, files, target, work.snapshot.files if work.anew else [])
             step.rows_out += sum(file.rows for file in files)
         step.rows_in = new
     return step.rows_out

@@ -10,39 +10,92 @@ import pyarrow as pa
 
 from postroom.clock import Clock
 from postroom.pipeline.errors import LakeDamaged
+from postroom.pipeline.jobs.frames import table_frame
 from postroom.pipeline.jobs.progress import Told
 from postroom.pipeline.jobs.quarantine import QuarantineFinding, keep
 from postroom.pipeline.jobs.run_log import RunLog
 from postroom.pipeline.jobs.tasks import ANSWER, answers
-from postroom.pipeline.lake.lake import Lake, LakeFile, Positions
+from postroom.pipeline.lake.files import WrittenFile
+from postroom.pipeline.lake.lake import Lake, LakeFile, Positions, TableSnapshot
+from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import Table
-from postroom.pipeline.lake.upsert import UpsertOutput, write_sorted
+from postroom.pipeline.lake.upsert import Build, UpsertOutput, unchanged, write_parts
 from postroom.pipeline.sources.sqlite import SqliteSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+class TableWork(msgspec.Struct, frozen=True):
+    """A table as a step finds it. One that is built anew counts as empty until the commit that replaces
+    it."""
+
+    snapshot: TableSnapshot
+    anew: bool
+
+    @property
+    def table(self) -> Table:
+        return self.snapshot.table
+
+    @property
+    def done(self) -> Positions:
+        return Positions() if self.anew else self.snapshot.positions
+
+    @property
+    def files(self) -> list[LakeFile]:
+        return [] if self.anew else self.snapshot.files
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """A table to be filled, and those of its files that hold rows which are replaced."""
+
+    work: TableWork
+    by: tuple[str, ...]
+    files: Sequence[LakeFile]
+
+    @property
+    def gone(self) -> Sequence[LakeFile]:
+        return self.work.snapshot.files if self.work.anew else self.files
+
+
 class Context(msgspec.Struct, frozen=True):
+    """`anew` names the tables that this run builds from the beginning; `replaced` those it has committed."""
+
     spark: "SparkSession"
     lake: Lake
     source: SqliteSource
     clock: Clock
     told: Told
     log: RunLog
+    anew: frozenset[str] = frozenset()
+    replaced: set[str] = msgspec.field(default_factory=set)
+
+    def look(self, table: Table) -> TableWork:
+        """A table that was replaced in this run is no longer built anew."""
+        found = self.lake.snapshot(table)
+        wanted = table.name in self.anew and table.name not in self.replaced
+        return TableWork(found, found.exists and (wanted or found.outgrown))
+
+    def commit(
+        self,
+        work: TableWork,
+        added: Sequence[WrittenFile],
+        positions: Positions,
+        removed: Sequence[LakeFile] = (),
+    ) -> None:
+        """Put the table where the step has brought it, unless somebody else has moved it meanwhile."""
+        table = work.table
+        self.lake.commit(
+            table, added, positions, base=work.snapshot.positions, removed=removed, reshaped=work.anew,
+            about={"run": self.log.run_id},
+        )  # fmt: skip
+        self.replaced.add(table.name)
 
     def frame(
         self, table: Table, files: Sequence[LakeFile], columns: Sequence[str] | None = None
     ) -> "DataFrame":
         """Files of a table as a frame with the declared columns, whatever else they hold."""
-        schema = spark_schema(table)
-        if not files:
-            frame = self.spark.createDataFrame([], schema)
-        elif self.lake.folder is None:
-            frame = remote_frame(self.spark, table, files)
-        else:
-            reader = self.spark.read.schema(schema).option("basePath", self.lake.uri(table))
-            frame = reader.parquet(*(file.uri for file in files))
+        frame = table_frame(self.spark, self.lake, table, files)
         return frame.select(*columns) if columns else frame
 
     def between(
@@ -53,7 +106,7 @@ class Context(msgspec.Struct, frozen=True):
         A run's files mostly end where the run does, and a number in a query is one in the code that Spark
         compiles for it, which would then be compiled anew for every run.
         """
-        files = [file for file in self.lake.files(table) if _high(file, column) > after]
+        files = newer(self.lake.files(table), column, after)
         frame = self.frame(table, files, columns)
         if all(_low(file, column) > after and _high(file, column) <= up_to for file in files):
             return frame
@@ -65,67 +118,51 @@ class Context(msgspec.Struct, frozen=True):
     def replace(
         self,
         frame: "DataFrame",
-        tables: Sequence[tuple[Table, str | None]],
-        by: str,
-        bases: Sequence[Positions],
+        targets: Sequence[Replacement],
         positions: Positions,
-        fresh: bool = False,
+        build: Build = unchanged,
+        order: Sequence[str] = (),
         look: Callable[[list[LakeFile]], None] = lambda _: None,
     ) -> dict[str, int]:
-        """Put a frame's rows, and those of its list columns, into tables; rows with the same `by` go.
+        """Put what is built of a frame's rows into tables, in the place of rows with the same key.
 
-        `bases` are the positions of the tables from which the frame goes on. How many rows each part of the
-        first table has now, by its cut. Before anything is committed, `look`
-        is shown the new files of the first table: once they are, nobody would come back to them.
+        How many rows were written to each part of the first table, by its cut. Before anything is committed,
+        `look` is shown the new files of the first table: once they are, nobody would come back to them.
         """
-        old = {table.name: self.lake.files(table) for table, _ in tables}
         outputs = [
             UpsertOutput(
-                table=table.name,
-                uri=self.lake.uri(table),
-                schema=table.schema,
-                cut=table.cut or "",
-                by=by,
-                tracked=table.tracked,
-                column=column,
-                old={} if fresh else _by_cut(old[table.name]),
+                table=each.work.table.name,
+                uri=self.lake.uri(each.work.table),
+                schema=each.work.table.schema,
+                cut=each.work.table.cut or "",
+                by=each.by,
+                tracked=each.work.table.tracked,
+                old={} if each.work.anew else _by_cut(each.files),
             )
-            for table, column in tables
+            for each in targets
         ]
         cut = outputs[0].cut
-        sorted_ = frame.repartition(cut).sortWithinPartitions(cut)
-        written = answers(sorted_.mapInArrow(partial(write_sorted, outputs), ANSWER))
-        first = tables[0][0]
-        parts = {file.cut: file.rows for file in written.get(first.name, [])}
-        look(
-            [
-                LakeFile(
-                    file.path, f"{self.lake.uri(first)}/{file.path}", file.size, file.rows, file.cut, {}, {}
-                )
-                for file in written.get(first.name, [])
-            ]
-        )
+        parted = frame.repartition(cut).sortWithinPartitions(*(order or (cut,)))
+        written = answers(parted.mapInArrow(partial(write_parts, outputs, build), ANSWER))
+        first = targets[0].work.table
+        new = written.get(first.name, [])
+        look([_uncommitted(file, self.lake.uri(first)) for file in new])
         # The first table goes last: others are whole when it says how far they have come.
-        for (table, _), base in reversed(list(zip(tables, bases, strict=True))):
-            self.lake.commit(
-                table,
-                written.get(table.name, []),
-                positions,
-                base=base,
-                removed=[file for file in old[table.name] if fresh or file.cut in parts],
-                about={"run": self.log.run_id},
-            )
-        return {cut or "": rows for cut, rows in parts.items()}
+        for each in reversed(targets):
+            self.commit(each.work, written.get(each.work.table.name, []), positions, each.gone)
+        parts: dict[str, int] = {}
+        for file in new:
+            parts[file.cut or ""] = parts.get(file.cut or "", 0) + file.rows
+        return parts
 
 
-def remote_frame(spark: "SparkSession", table: Table, files: Sequence[LakeFile]) -> "DataFrame":
-    """Files of an object store, read by the workers with Arrow: Spark itself would need jars for that."""
-    from postroom.pipeline.jobs.tasks import spread
-    from postroom.pipeline.lake.remote import read_files
+def newer(files: Sequence[LakeFile], column: str, after: int) -> list[LakeFile]:
+    """Files that may hold numbers beyond one."""
+    return [file for file in files if _high(file, column) > after]
 
-    named = [(file.uri, file.cut) for file in files]
-    work = partial(read_files, named, table.schema, table.cut)
-    return spread(spark, len(named)).mapInArrow(work, spark_schema(table))
+
+def _uncommitted(file: WrittenFile, uri: str) -> LakeFile:
+    return LakeFile(file.path, f"{uri}/{file.path}", file.size, file.rows, file.cut, {}, {})
 
 
 def _low(file: LakeFile, column: str) -> float:
@@ -145,21 +182,13 @@ def _by_cut(files: Sequence[LakeFile]) -> dict[str | None, tuple[str, ...]]:
     return found
 
 
-def spark_schema(table: Table):
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(table.schema, prefer_timestamp_ntz=False)
-
-
 def read_columns(files: Sequence[LakeFile], table: Table, columns: list[str]) -> pa.Table:
     """A few columns of files, on the driver; for what must be known before a job can be planned."""
-    from postroom.pipeline.lake.upsert import read_batches
-
     kinds = pa.schema([table.schema.field(name) for name in columns])
     batches = []
     for file in files:
         try:
             batches += [batch.cast(kinds) for batch in read_batches(file.uri, columns)]
         except (pa.ArrowInvalid, OSError) as error:
-            raise LakeDamaged(table=table.name, problem=f"{file.path}: {error}") from error
+            raise LakeDamaged(table=table.name, problem=f"{file.path}: {error}", file=file) from error
     return pa.Table.from_batches(batches, kinds)

@@ -17,6 +17,7 @@ from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import Lake, LakeFile, named
 from postroom.pipeline.lake.lease import hold_lease
+from postroom.pipeline.lake.reading import read_batches, read_declared
 from postroom.pipeline.lake.tables import (
     CHUNKS,
     FAILURE_CAUSES,
@@ -27,7 +28,6 @@ from postroom.pipeline.lake.tables import (
     RECORDS,
     Table,
 )
-from postroom.pipeline.lake.upsert import read_batches, read_declared
 
 _EMPTIED = '{"erased":true}'
 

@@ -1,6 +1,6 @@
 """The gold steps: the days in which something changed are counted anew, all tables at the same time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from postroom.pipeline.jobs.context import Context
+from postroom.pipeline.jobs.context import Context, TableWork
 from postroom.pipeline.jobs.progress import RunProgress
 from postroom.pipeline.jobs.retention import day_of
 from postroom.pipeline.lake.compute import pc
-from postroom.pipeline.lake.files import FileWriter
+from postroom.pipeline.lake.files import FileWriter, WrittenFile
 from postroom.pipeline.lake.lake import LakeFile, Positions
+from postroom.pipeline.lake.reading import read_declared, read_what_is_whole
 from postroom.pipeline.lake.tables import (
     AGENT_DAY,
     CHANNEL_DAY,
@@ -29,7 +30,7 @@ from postroom.pipeline.lake.tables import (
     TURNS,
     Table,
 )
-from postroom.pipeline.lake.upsert import pieces, read_declared
+from postroom.pipeline.lake.upsert import pieces
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,7 +72,7 @@ def _handoffs_only(make: Callable[["DataFrame"], "DataFrame"]) -> Callable[..., 
 
 def sum_up(at: Context, target: Positions, talked: Future[Any]) -> None:
     """What needs no conversations is counted while those are still made; `talked` tells when they are."""
-    wanted = [each for each in sums() if not at.lake.positions(each.table).covers(target)]
+    wanted = [each for each in sums() if not _current(at.look(each.table), target)]
     if not wanted:
         return
     at.told(RunProgress(step="gold", total=len(wanted)))
@@ -91,6 +92,10 @@ def sum_up(at: Context, target: Positions, talked: Future[Any]) -> None:
     at.told(RunProgress(step="gold", done=done, total=done, finished=True))
 
 
+def _current(work: TableWork, target: Positions) -> bool:
+    return work.snapshot.exists and not work.anew and work.done.covers(target)
+
+
 def changed_days(files: list[LakeFile], table: Table, done: Positions) -> set[str]:
     """The days of a silver table that have something newer than these positions."""
     if not table.tracked:
@@ -101,45 +106,59 @@ def changed_days(files: list[LakeFile], table: Table, done: Positions) -> set[st
 
 
 def _one(at: Context, each: Sum, files: dict[str, list[LakeFile]], target: Positions) -> int:
-    done = at.lake.positions(each.table)
+    work = at.look(each.table)
     days = set[str]()
     for table in each.inputs:
-        days |= changed_days(files[table.name], table, done)
+        days |= changed_days(files[table.name], table, work.done)
     # Of a day that was let go, only what happened late is there. Its sums stay as they were.
-    whole = day_of(max(at.lake.kept_from(table) for table in each.inputs)).isoformat()
-    days = {day for day in days if day >= whole}
-    if not days:
-        at.lake.commit(each.table, [], target, base=done)
+    whole = day_of(max(at.lake.snapshot(table).kept_from for table in each.inputs))
+    days = {day for day in days if day >= whole.isoformat()}
+    if not days and not work.anew:
+        at.commit(work, [], target)
         return 0
     frames = [
         at.frame(table, [file for file in files[table.name] if file.cut in days]) for table in each.inputs
     ]
     rows = each.make(*frames).select(*each.table.schema.names).toArrow().cast(each.table.schema)
     rows = rows.sort_by([(name, "ascending") for name in each.table.key])
-    return _replace_days(at, each.table, rows, days, done, target)
-
-
-def _replace_days(
-    at: Context, table: Table, rows: pa.Table, days: set[str], done: Positions, target: Positions
-) -> int:
-    """Gold is small: the driver itself puts the new days in the place of the old ones, month by month."""
     months = {day[:7] for day in days}
-    old = [file for file in at.lake.files(table) if file.cut in months]
-    gone = pa.array([date.fromisoformat(day) for day in sorted(days)], pa.date32())
-    by_month: dict[str | None, list[pa.Table]] = {month: [] for month in sorted(months)}
-    names = [name for name in table.schema.names if name != table.cut]
-    for file in old:
-        for part in read_declared(file.uri, table.schema):
-            kept = part.filter(pc.invert(pc.is_in(part["day"], value_set=gone)))
-            by_month[file.cut].append(kept.select(names))
-    for month, part in pieces(rows, table.cut or ""):
-        by_month.setdefault(month, []).append(part.select(names))
-    written = []
-    for month, parts in by_month.items():
-        whole = pa.concat_tables(parts) if parts else None
-        if whole is not None and whole.num_rows:
-            writer = FileWriter(at.lake.uri(table), table.schema, (table.cut or "", month), table.tracked)
-            writer.write(whole)
-            written.append(writer.close())
-    at.lake.commit(table, written, target, base=done, removed=old, about={"run": at.log.run_id})
+    old = [file for file in work.snapshot.files if work.anew or file.cut in months]
+    kept = _let_go(work, whole) if work.anew else _other_days(work, old, days)
+    at.commit(work, _write_months(at, work.table, [rows, *kept]), target, old)
     return rows.num_rows
+
+
+def _other_days(work: TableWork, files: list[LakeFile], days: set[str]) -> Iterator[pa.Table]:
+    """What files of a month hold of days that are not counted anew."""
+    gone = pa.array([date.fromisoformat(day) for day in sorted(days)], pa.date32())
+    for file in files:
+        for part in read_declared(file.uri, work.table.schema):
+            yield _in_month(work.table, part.filter(pc.invert(pc.is_in(part["day"], value_set=gone))), file)
+
+
+def _let_go(work: TableWork, whole: date) -> Iterator[pa.Table]:
+    """Of a table that is built anew, the days whose details are gone; of damaged files, as far as they are
+    whole."""
+    for file in work.snapshot.files:
+        if (file.cut or "") <= whole.isoformat()[:7]:
+            for part in read_what_is_whole(file.uri, work.table.schema):
+                early = pc.less(part["day"], pa.scalar(whole, pa.date32()))
+                yield _in_month(work.table, part.filter(early), file)
+
+
+def _in_month(table: Table, rows: pa.Table, file: LakeFile) -> pa.Table:
+    """With the month, which only the name of the file tells."""
+    place = rows.schema.get_field_index(table.cut or "")
+    months = pa.array([file.cut] * rows.num_rows, pa.string())
+    return rows.set_column(place, table.cut or "", months).select(table.schema.names).cast(table.schema)
+
+
+def _write_months(at: Context, table: Table, parts: list[pa.Table]) -> list[WrittenFile]:
+    """Gold is small: the driver itself writes it, one file a month."""
+    written = []
+    for month, rows in pieces(pa.concat_tables(parts), table.cut or ""):
+        if rows.num_rows:
+            writer = FileWriter(at.lake.uri(table), table.schema, (table.cut or "", month), table.tracked)
+            writer.write(rows)
+            written.append(writer.close())
+    return written

@@ -3,16 +3,15 @@
 from postroom.pipeline.errors import LedgerGap, OtherLedger
 from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.lake import Lake
+from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import LEDGER
-from postroom.pipeline.lake.upsert import read_batches
 from postroom.pipeline.sources.sqlite import Snapshot, SqliteSource
 
 
 def check_same_ledger(
-    lake: Lake, source: SqliteSource, snapshot: Snapshot, *, accept_gap: bool = False
+    lake: Lake, source: SqliteSource, snapshot: Snapshot, position: int, *, accept_gap: bool = False
 ) -> None:
-    """The store goes on where the lake ends: the same event with the same hash."""
-    position = lake.positions(LEDGER).ledger
+    """The store goes on where the lake ends, at this position: the same event with the same hash."""
     if not position:
         if snapshot.anchor and not accept_gap:
             raise LedgerGap(seq=1, problem="pruned", first=1, last=snapshot.anchor)

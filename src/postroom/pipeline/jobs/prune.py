@@ -17,6 +17,7 @@ from postroom.kernel.model import Position
 from postroom.pipeline.jobs.ledger_identity import check_same_ledger
 from postroom.pipeline.jobs.run import committed
 from postroom.pipeline.lake.lake import Lake
+from postroom.pipeline.lake.tables import LEDGER
 from postroom.pipeline.sources.sqlite import open_source
 from postroom.stores.sqlite import SqliteStore
 from postroom.stores.sqlite.owner import OwnerLock
@@ -53,7 +54,7 @@ def prune(
     """Ended messages and events older than `keep_s`, in short transactions; then free pages, bit by bit."""
     if committed(lake):
         source = open_source(str(path))
-        check_same_ledger(lake, source, source.snapshot())
+        check_same_ledger(lake, source, source.snapshot(), lake.positions(LEDGER).ledger)
     store = SqliteStore(path)
     try:
         up_to = hold(store, lake, clock)

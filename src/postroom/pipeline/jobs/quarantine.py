@@ -10,8 +10,8 @@ import msgspec
 from postroom.clock import SECOND, Clock
 from postroom.pipeline.jobs.run_log import append_rows
 from postroom.pipeline.lake.lake import Lake
+from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import QUARANTINE
-from postroom.pipeline.lake.upsert import read_batches
 
 MOST = 1000
 

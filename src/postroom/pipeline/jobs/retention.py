@@ -15,6 +15,7 @@ from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.files import FileWriter, WrittenFile
 from postroom.pipeline.lake.lake import Lake, LakeFile
 from postroom.pipeline.lake.lease import hold_lease
+from postroom.pipeline.lake.reading import read_batches, read_declared
 from postroom.pipeline.lake.tables import (
     BRONZE,
     CHUNKS,
@@ -27,7 +28,6 @@ from postroom.pipeline.lake.tables import (
     SILVER,
     Table,
 )
-from postroom.pipeline.lake.upsert import read_batches, read_declared
 
 # What tells the age of a row, where the day is not what its files are cut by.
 _MOMENT = {
@@ -87,7 +87,7 @@ def _one(lake: Lake, table: Table, before: int, *, dry_run: bool) -> Left:
         if old < file.rows and not dry_run:
             written.append(_rest(lake, table, file, before))
     if removed and not dry_run:
-        kept_from = max(before, lake.kept_from(table))
+        kept_from = max(before, lake.snapshot(table).kept_from)
         lake.commit(table, written, None, removed=removed, about={"reason": "retention"}, kept_from=kept_from)
     return Left(rows, len(removed), kept)
 

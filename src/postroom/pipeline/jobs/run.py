@@ -5,9 +5,8 @@ what is missing, and nothing is done twice.
 """
 
 import contextlib
-import shutil
+import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,18 +16,35 @@ from postroom.errors import PostroomError, StoreCorrupt
 from postroom.pipeline.errors import LakeDamaged, LakeFull, SparkFailed
 from postroom.pipeline.jobs.bronze import take_in
 from postroom.pipeline.jobs.context import Context
+from postroom.pipeline.jobs.conversations import converse
 from postroom.pipeline.jobs.gold import sum_up
 from postroom.pipeline.jobs.ledger_identity import check_same_ledger
 from postroom.pipeline.jobs.memory import remember
 from postroom.pipeline.jobs.parallel import together
 from postroom.pipeline.jobs.progress import Told, reported, silent
+from postroom.pipeline.jobs.repair import MOST_REPAIRS, Repair, find_file, repair
 from postroom.pipeline.jobs.run_log import RunLog, RunStep
 from postroom.pipeline.jobs.session import sized
-from postroom.pipeline.jobs.silver import converse, count_turns, live
-from postroom.pipeline.lake.files import filesystem
-from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.jobs.silver import count_turns, live
+from postroom.pipeline.jobs.verify import verify_lake
+from postroom.pipeline.lake.lake import Lake, Positions, TableSnapshot
 from postroom.pipeline.lake.lease import hold_lease
-from postroom.pipeline.lake.tables import ALL, BRONZE, LEDGER, MESSAGE_LIFE, QUARANTINE, RECORDS, RUNS
+from postroom.pipeline.lake.reading import DAMAGED
+from postroom.pipeline.lake.tables import (
+    ALL,
+    BRONZE,
+    CHUNKS,
+    GOLD,
+    LEDGER,
+    MEMORY,
+    MESSAGE_LIFE,
+    QUARANTINE,
+    RECORDS,
+    RUNS,
+    SILVER,
+    TURNS,
+    Table,
+)
 from postroom.pipeline.sources.sqlite import SqliteSource
 
 if TYPE_CHECKING:
@@ -36,18 +52,21 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 2_000_000
 # How Python notices that there is nobody at the other end.
+_CLASS = re.compile(r"\[[A-Z][A-Z_.]{5,}\] ")
 _JVM_GONE = ("Connection refused", "Answer from Java side is empty", "Error while sending or receiving")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`refresh` forgets silver and gold, or with `everything` bronze too; `at_once` bounds the memory.
-    `since` is the moment from which a new lake takes events in. With `verify` every hash is checked."""
+    `since` is the moment from which a new lake takes events in. With `verify` every hash is checked; with
+    `scrub` every file of the lake is read first, and what is damaged repaired."""
 
     refresh: bool = False
     everything: bool = False
     accept_gap: bool = False
     since: int | None = None
     verify: bool = True
+    scrub: bool = False
     at_once: int = MOST_EVENTS
 
 
@@ -62,6 +81,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     quarantined: int
     steps: list[RunStep]
+    repaired: list[str] = []
 
 
 def run(
@@ -76,12 +96,14 @@ def run(
     begun = clock.now()
     with hold_lease(lake, clock) as lease:
         told = reported(lease, told)
-        if options.refresh or options.everything:
-            forget(lake, everything=options.everything)
-        at = Context(spark, lake, source, clock, told, log)
+        at = Context(spark, lake, source, clock, told, log, _built_anew(options))
+        if options.everything:
+            _empty(lake, QUARANTINE)
+        repairs: list[Repair] = []
         try:
-            with _named(lake, source):
-                events, target = _work(at, options)
+            if options.scrub:
+                at = _scrub(at, repairs)
+            events, target = _work_through(at, options, repairs)
         finally:
             with contextlib.suppress(PostroomError, OSError):
                 log.save()
@@ -93,7 +115,61 @@ def run(
         seconds=(clock.now() - begun) / 1e6,
         quarantined=sum(step.quarantined for step in log.steps),
         steps=log.steps,
+        repaired=[each.sentence for each in repairs],
     )
+
+
+def nothing_to_do(lake: Lake, source: SqliteSource, options: Options) -> Summary | None:
+    """What a run would tell that finds nothing new; None when there is work. Needs no Spark, writes
+    nothing."""
+    if options.refresh or options.everything or options.scrub:
+        return None
+    snapshot = source.snapshot()
+    target = Positions(snapshot.head, snapshot.records)
+    if not all(_is_current(lake.snapshot(table), target) for table in (*BRONZE, *SILVER, *GOLD, *MEMORY)):
+        return None
+    check_same_ledger(lake, source, snapshot, target.ledger, accept_gap=options.accept_gap)
+    return Summary(
+        run_id="", events=0, position=target.ledger, records=target.records, seconds=0.0, quarantined=0,
+        steps=[],
+    )  # fmt: skip
+
+
+def _is_current(found: TableSnapshot, target: Positions) -> bool:
+    if found.outgrown:
+        return False
+    takes = {MESSAGE_LIFE.name: Positions(target.ledger), CHUNKS.name: Positions(target.ledger)}
+    takes[TURNS.name] = Positions(0, target.records)
+    return found.positions.covers(takes.get(found.table.name, target))
+
+
+def _work_through(at: Context, options: Options, repairs: list[Repair]) -> tuple[int, Positions]:
+    """Until it is done: whatever damage is met on the way is repaired, and then the work goes on."""
+    while True:
+        try:
+            with _named(at.lake, at.source):
+                return _work(at, options)
+        except LakeDamaged as damage:
+            if len(repairs) >= MOST_REPAIRS:
+                raise
+            at = _repair(at, damage, repairs)
+
+
+def _scrub(at: Context, repairs: list[Repair]) -> Context:
+    with at.log.step("verify") as step:
+        damages = verify_lake(at.lake)
+        step.rows_in, step.quarantined = len(ALL), len(damages)
+    for damage in damages:
+        at = _repair(at, damage, repairs)
+    return at
+
+
+def _repair(at: Context, damage: LakeDamaged, repairs: list[Repair]) -> Context:
+    with at.log.step("repair") as step:
+        at, done = repair(at, damage)
+        step.problem, step.status = done.sentence, "repaired"
+    repairs.append(done)
+    return at
 
 
 def _work(at: Context, options: Options) -> tuple[int, Positions]:
@@ -102,22 +178,22 @@ def _work(at: Context, options: Options) -> tuple[int, Positions]:
         start = Positions(at.source.seq_before(options.since), at.source.record_before(options.since))
         for table in BRONZE:
             at.lake.commit(table, [], start, base=Positions())
-    check_same_ledger(at.lake, at.source, snapshot, accept_gap=options.accept_gap)
-    first = at.lake.positions(LEDGER)
-    after, records = max(first.ledger, 0), at.lake.positions(RECORDS).records
+    first = at.look(LEDGER).done.ledger
+    check_same_ledger(at.lake, at.source, snapshot, first, accept_gap=options.accept_gap)
+    done = Positions(first, at.look(RECORDS).done.records)
     target = Positions(snapshot.head, snapshot.records)
-    known = min(after, at.lake.positions(MESSAGE_LIFE).ledger)
+    known = min(first, at.look(MESSAGE_LIFE).done.ledger)
     with sized(at.spark, target.ledger - known, known):
-        _steps(at, Positions(after, records), target, options)
-    return snapshot.head - first.ledger, target
+        _steps(at, done, target, options)
+    return snapshot.head - first, target
 
 
 def _steps(at: Context, done: Positions, target: Positions, options: Options) -> None:
     after, records = done.ledger, done.records
+    # What is built anew is replaced in one commit, so that nobody meets half of it.
+    at_once = max(target.ledger, target.records) if at.anew else options.at_once
     while True:
-        step = Positions(
-            min(target.ledger, after + options.at_once), min(target.records, records + options.at_once)
-        )
+        step = Positions(min(target.ledger, after + at_once), min(target.records, records + at_once))
         take_in(at, step, verify=options.verify)
         after, records = step.ledger, step.records
         if step == target:
@@ -137,17 +213,17 @@ def committed(lake: Lake) -> int:
     return min(lake.positions(table).ledger for table in BRONZE)
 
 
-def forget(lake: Lake, *, everything: bool) -> None:
-    """Drop what can be built anew. Bronze only when asked: the store may no longer have all of it."""
-    kept = (RUNS,) if everything else (*BRONZE, RUNS, QUARANTINE)
-    for table in ALL:
-        if table in kept:
-            continue
-        if lake.folder is None:
-            fs, path = filesystem(lake.uri(table))
-            fs.delete_dir_contents(path, missing_dir_ok=True)
-        else:
-            shutil.rmtree(Path(lake.folder) / table.name, ignore_errors=True)
+def _built_anew(options: Options) -> frozenset[str]:
+    """What can be built from what stays. Bronze only when asked: the store may no longer have all of it."""
+    kept = (QUARANTINE, RUNS) if options.everything else (*BRONZE, QUARANTINE, RUNS)
+    anew = ALL if options.refresh or options.everything else ()
+    return frozenset(table.name for table in anew if table not in kept)
+
+
+def _empty(lake: Lake, table: Table) -> None:
+    files = lake.files(table)
+    if files:
+        lake.commit(table, [], None, removed=files)
 
 
 @contextlib.contextmanager
@@ -166,14 +242,18 @@ def _named(lake: Lake, source: SqliteSource) -> Iterator[None]:
         if ".parquet" in text and any(
             word in text
             for word in (
-                "is damaged",
+                DAMAGED,
+                "could not verify page integrity",
                 "is not a Parquet file",
                 "CANNOT_READ",
                 "FAILED_READ_FILE",
                 "NOT_EXIST",
             )
         ):
-            raise LakeDamaged(table=_table_in(text), problem=_line(text)) from error
+            found = find_file(lake, text)
+            if found is None:
+                raise LakeDamaged(table=_table_in(text), problem=_line(text)) from error
+            raise LakeDamaged(table=found[0].name, problem=_line(text), file=found[1]) from error
         if any(word in text for word in _JVM_GONE):
             reason = "its Java process has ended (was it killed, or out of memory? see --memory)"
             raise SparkFailed(reason=reason) from error
@@ -188,8 +268,10 @@ def _story(error: Exception) -> str:
 
 
 def _line(text: str) -> str:
+    """The line that says most: what Spark gives a class in brackets, else what an exception says."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if "Error" in line or "Exception" in line or "[" in line[:2]]
+    telling = [line[line.index("[") :] for line in lines if _CLASS.search(line)]
+    telling += [line for line in lines if "Error" in line or "Exception" in line]
     return (telling or lines or ["unknown"])[0][:300]
 
 

@@ -90,7 +90,7 @@ class FileWriter:
         self._fs, root = filesystem(uri)
         self._cut = cut
         self._tracked = tracked
-        self._rows = 0
+        self.rows = 0
         self._pending: list[pa.Table] = []
         self._low: dict[str, Any] = {}
         self._high: dict[str, Any] = {}
@@ -107,7 +107,9 @@ class FileWriter:
         if self._local:
             os.makedirs(os.path.dirname(self._full), exist_ok=True)
         self._sink = self._fs.open_output_stream(self._full)
-        self._writer = pq.ParquetWriter(self._sink, self._schema, version="2.6", **_ways(self._schema.names))
+        self._writer = pq.ParquetWriter(
+            self._sink, self._schema, version="2.6", write_page_checksum=True, **_ways(self._schema.names)
+        )
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         if not rows.num_rows:
@@ -116,7 +118,7 @@ class FileWriter:
         self._pending.append(table.select(self._schema.names).cast(self._schema))
         if sum(each.num_rows for each in self._pending) >= ROWS_PER_GROUP:
             self._flush()
-        self._rows += table.num_rows
+        self.rows += table.num_rows
         for column in self._tracked:
             bounds = pc.min_max(table[column])
             low, high = bounds["min"].as_py(), bounds["max"].as_py()
@@ -135,10 +137,10 @@ class FileWriter:
         self._sink.close()
         if self._local and self._durable:
             _sync(self._full)
-        stats = {"numRecords": self._rows, "minValues": _plain(self._low), "maxValues": _plain(self._high)}
+        stats = {"numRecords": self.rows, "minValues": _plain(self._low), "maxValues": _plain(self._high)}
         size = self._fs.get_file_info(self._full).size or 0
         cut = self._cut[1] if self._cut else None
-        return WrittenFile(self.path, size, self._rows, cut, json.dumps(stats), note)
+        return WrittenFile(self.path, size, self.rows, cut, json.dumps(stats), note)
 
 
 def _ways(names: list[str]) -> dict[str, Any]:

@@ -9,11 +9,8 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator, Sequence
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import (
@@ -34,36 +31,22 @@ from postroom.pipeline.errors import (
     TableMissing,
 )
 from postroom.pipeline.lake.files import WrittenFile, local_path, now_ms
+from postroom.pipeline.lake.snapshot import (
+    KEPT_APP,
+    LEDGER_APP,
+    RECORDS_APP,
+    SHAPE_APP,
+    WRITER_APP,
+    LakeFile,
+    Positions,
+    TableSnapshot,
+)
 from postroom.pipeline.lake.tables import ALL, Table
 
 if TYPE_CHECKING:
     from postroom.pipeline.lake.lease import Lease
 
-LEDGER_APP = "postroom-ledger"
-RECORDS_APP = "postroom-records"
-KEPT_APP = "postroom-kept-from"
-WRITER_APP = "postroom-writer"
-"""The epoch of the lease under which a table was last changed."""
-
-
-class Positions(msgspec.Struct, frozen=True):
-    """How far a table has come: the last ledger event and the last record that it has taken in."""
-
-    ledger: int = 0
-    records: int = 0
-
-    def covers(self, other: "Positions") -> bool:
-        return self.ledger >= other.ledger and self.records >= other.records
-
-
-class LakeFile(msgspec.Struct, frozen=True):
-    path: str
-    uri: str
-    size: int
-    rows: int
-    cut: str | None
-    low: dict[str, Any]
-    high: dict[str, Any]
+__all__ = ["Lake", "LakeFile", "Positions", "TableSnapshot", "named", "translated"]
 
 
 class Lake:
@@ -104,22 +87,18 @@ class Lake:
             raise TableMissing(lake=self.location, table=table.name)
         return found
 
-    def positions(self, table: Table) -> Positions:
-        return positions_of(self.open(table))
+    def snapshot(self, table: Table) -> TableSnapshot:
+        return TableSnapshot(table, self.uri(table), self.open(table))
 
-    def kept_from(self, table: Table) -> int:
-        """The moment before which a table was let go; 0 when it still has everything."""
-        found = self.open(table)
-        return 0 if found is None else found.transaction_version(KEPT_APP) or 0
+    def positions(self, table: Table) -> Positions:
+        return self.snapshot(table).positions
 
     def files(self, table: Table) -> list[LakeFile]:
-        found = self.open(table)
-        return [] if found is None else files_of(found, self.uri(table), table)
+        return self.snapshot(table).files
 
     def highest_epoch(self) -> int:
         """Of all tables, for a lease that knows of no holder before."""
-        opened = (self.open(table) for table in ALL)
-        return max((epoch_of(found) for found in opened if found is not None), default=0)
+        return max(self.snapshot(table).epoch for table in ALL)
 
     def commit(
         self,
@@ -131,83 +110,86 @@ class Lake:
         removed: Sequence[LakeFile] = (),
         about: dict[str, Any] | None = None,
         kept_from: int | None = None,
+        reshaped: bool = False,
         changes_data: bool = True,
     ) -> None:
         """All of it, or nothing. Without positions it is upkeep. `kept_from`: what is older has left it.
 
-        `base` is where the table stood when its new rows were worked out. What another writer commits between
-        the look at the table here and our own commit is seen by Delta: the same application ids, or the same
-        files.
+        `base` is where the table stood when its new rows were worked out; `reshaped` says that all of its
+        rows have the declared shape now. What another writer commits between the look at the table here and
+        our own commit is seen by Delta: the same application ids, or the same files.
         """
-        transactions = [Transaction(KEPT_APP, kept_from)] if kept_from is not None else []
-        if positions is not None:
-            transactions += [
-                Transaction(LEDGER_APP, positions.ledger),
-                Transaction(RECORDS_APP, positions.records),
-            ]
-        properties = self.lease_properties(transactions, about)
-        adds = [
-            AddAction(file.path, file.size, _cut_values(table, file.cut), now_ms(), changes_data, file.stats)
-            for file in added
-        ]
+        if self.lease is not None:
+            self.lease.check()
         with named(self, table):
-            found = self.open(table)
-            self._check_base(table, found, base, removed)
-            cut = [table.cut] if table.cut else []
-            if found is None:
-                self._create(table, adds, cut, properties)
-            else:
-                self._grow(table, found)
-                removes = [
-                    RemoveAction(file.path, changes_data, now_ms(), file.size, _cut_values(table, file.cut))
-                    for file in removed
-                ]
-                found.create_write_transaction(
-                    [*adds, *removes],
-                    "append",
-                    table.schema,
-                    partition_by=cut,
-                    commit_properties=properties,
-                    post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
+            now = self.snapshot(table)
+            self._check_base(now, base, removed)
+            transactions = [Transaction(KEPT_APP, kept_from)] if kept_from is not None else []
+            if positions is not None:
+                transactions.append(Transaction(LEDGER_APP, positions.ledger))
+                transactions.append(Transaction(RECORDS_APP, positions.records))
+            if reshaped or not now.exists:
+                transactions.append(Transaction(SHAPE_APP, table.shape))
+            if self.lease is not None:
+                transactions.append(Transaction(WRITER_APP, self.lease.epoch))
+            properties = CommitProperties(
+                custom_metadata={name: str(value) for name, value in (about or {}).items()},
+                app_transactions=transactions or None,
+            )
+            adds = [
+                AddAction(
+                    file.path, file.size, _cut_values(table, file.cut), now_ms(), changes_data, file.stats
                 )
+                for file in added
+            ]
+            removes = [
+                RemoveAction(file.path, changes_data, now_ms(), file.size, _cut_values(table, file.cut))
+                for file in removed
+            ]
+            self._write(now, adds, removes, properties)
         if table.layer == "bronze":
             self._sync_log(table)
 
-    def lease_properties(
-        self, transactions: Sequence[Transaction] = (), about: dict[str, Any] | None = None
-    ) -> CommitProperties:
-        """What every commit carries, of whatever kind: the epoch of the lease it is made under."""
-        carried = list(transactions)
-        if self.lease is not None:
-            self.lease.check()
-            carried.append(Transaction(WRITER_APP, self.lease.epoch))
-        return CommitProperties(
-            custom_metadata={name: str(value) for name, value in (about or {}).items()},
-            app_transactions=carried or None,
+    def _write(
+        self,
+        now: TableSnapshot,
+        adds: list[AddAction],
+        removes: list[RemoveAction],
+        properties: CommitProperties,
+    ) -> None:
+        table, cut = now.table, [now.table.cut] if now.table.cut else []
+        if now.delta is None:
+            self._create(table, adds, cut, properties)
+            return
+        self._grow(table, now.delta)
+        now.delta.create_write_transaction(
+            [*adds, *removes],
+            "append",
+            table.schema,
+            partition_by=cut,
+            commit_properties=properties,
+            post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
         )
 
-    def _check_base(
-        self, table: Table, found: DeltaTable | None, base: Positions | None, removed: Sequence[LakeFile]
-    ) -> None:
-        stands = positions_of(found)
+    def _check_base(self, now: TableSnapshot, base: Positions | None, removed: Sequence[LakeFile]) -> None:
+        name, stands = now.table.name, now.positions
         if base is not None and stands != base:
             problem = f"it was at event {base.ledger:,} and is at {stands.ledger:,}"
             if base.ledger == stands.ledger:
                 problem = f"it was at record {base.records:,} and is at {stands.records:,}"
-            raise LakeMoved(table=table.name, problem=problem)
-        if self.lease is not None and found is not None and epoch_of(found) > self.lease.epoch:
-            raise LakeMoved(table=table.name, problem="another process works on the lake now")
+            raise LakeMoved(table=name, problem=problem)
+        if self.lease is not None and now.epoch > self.lease.epoch:
+            raise LakeMoved(table=name, problem="another process works on the lake now")
         if removed:
-            there = set(_paths(found)) if found is not None else set()
+            there = {file.path for file in now.files}
             gone = sum(file.path not in there for file in removed)
             if gone:
-                raise LakeMoved(table=table.name, problem=f"{gone} of its files were replaced")
+                raise LakeMoved(table=name, problem=f"{gone} of its files were replaced")
 
     def fence(self, table: Table) -> None:
-        """Let nobody who held the lake before commit to this table any more; then its files may be
-        deleted."""
-        found = self.open(table)
-        if self.lease is not None and found is not None and epoch_of(found) < self.lease.epoch:
+        """Let nobody who held the lake before commit to this table; then its files may be deleted."""
+        now = self.snapshot(table)
+        if self.lease is not None and now.exists and now.epoch < self.lease.epoch:
             self.commit(table, [], None, about={"reason": "fence"})
 
     def _grow(self, table: Table, found: DeltaTable) -> None:
@@ -248,34 +230,6 @@ class Lake:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-
-
-def positions_of(found: DeltaTable | None) -> Positions:
-    if found is None:
-        return Positions()
-    return Positions(found.transaction_version(LEDGER_APP) or 0, found.transaction_version(RECORDS_APP) or 0)
-
-
-def epoch_of(found: DeltaTable) -> int:
-    return found.transaction_version(WRITER_APP) or 0
-
-
-def files_of(found: DeltaTable, uri: str, table: Table) -> list[LakeFile]:
-    rows = pa.table(found.get_add_actions(flatten=True)).to_pylist()
-    cut = f"partition.{table.cut}" if table.cut else None
-    files = []
-    for row in rows:
-        value = row.get(cut) if cut else None
-        low = {name: row.get(f"min.{name}") for name in table.tracked}
-        high = {name: row.get(f"max.{name}") for name in table.tracked}
-        text = value.isoformat() if isinstance(value, date) else value
-        path = row["path"]
-        files.append(LakeFile(path, f"{uri}/{path}", row["size_bytes"], row["num_records"], text, low, high))
-    return files
-
-
-def _paths(found: DeltaTable) -> list[str]:
-    return pa.table(found.get_add_actions()).column("path").to_pylist()
 
 
 def _cut_values(table: Table, cut: str | None) -> dict[str, str | None]:

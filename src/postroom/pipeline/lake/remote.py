@@ -9,8 +9,8 @@ import pyarrow.dataset as pads
 
 from postroom.pipeline.lake.files import filesystem
 from postroom.pipeline.lake.lake import LakeFile
+from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import Table
-from postroom.pipeline.lake.upsert import read_batches
 
 
 def read_files(

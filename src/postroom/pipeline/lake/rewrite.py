@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from postroom.pipeline.lake.files import FileWriter, WrittenFile
 from postroom.pipeline.lake.lake import Lake, LakeFile
+from postroom.pipeline.lake.reading import read_declared
 from postroom.pipeline.lake.tables import Table
-from postroom.pipeline.lake.upsert import read_declared
 
 MEMORY_MB = 512
 

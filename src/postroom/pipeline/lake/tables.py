@@ -28,7 +28,8 @@ INCOMPRESSIBLE = frozenset({"hash"})
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """`cut` is the partition column of its files; `tracked` columns get their range noted per file; `order`
-    is how rows lie in files that were put together: what is looked for together lies together."""
+    is how rows lie in files that were put together: what is looked for together lies together. `shape` rises
+    when rows of before can no longer be read as those of today: then the next run makes the table anew."""
 
     name: str
     schema: pa.Schema
@@ -36,6 +37,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     cut: str | None = None
     tracked: tuple[str, ...] = ()
     sorted_by: tuple[str, ...] = ()
+    shape: int = 1
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -96,9 +98,8 @@ RECORDS = Table(
 MESSAGE_LIFE = Table(
     name="silver/message_life",
     key=("message_id",),
-    sorted_by=("correlation_id", "message_id"),
     cut="day",
-    tracked=("last_seq",),
+    tracked=("last_seq", "message_id"),
     schema=_schema(
         ("message_id", _S), ("tenant", _S), ("scope", _S), ("queue", _S), ("agent", _S), ("channel", _S),
         ("message_type", _S), ("tier", _S), ("hop", _I), ("parent_id", _S), ("delivery", _YES),
@@ -128,22 +129,24 @@ TURNS = Table(
 
 SPANS = Table(
     name="silver/spans",
-    key=("trace_id", "span_id"),
+    key=("tenant", "trace_id", "span_id"),
     cut="day",
     tracked=("last_seq",),
+    shape=2,
     schema=_schema(
-        ("trace_id", _S), ("span_id", _S), ("parent_id", _S), ("name", _S), ("agent", _S), ("depth", _I),
-        ("children", _I), ("state", _S), ("error_class", _S), ("started_at", _T), ("claimed_at", _T),
-        ("ended_at", _T), ("wait_us", _L), ("work_us", _L), ("turns", _I), ("cost_usd", MONEY),
-        ("critical", _YES), ("last_seq", _L), ("day", _D),
+        ("tenant", _S), ("trace_id", _S), ("span_id", _S), ("parent_id", _S), ("name", _S), ("agent", _S),
+        ("depth", _I), ("children", _I), ("state", _S), ("error_class", _S), ("started_at", _T),
+        ("claimed_at", _T), ("ended_at", _T), ("wait_us", _L), ("work_us", _L), ("turns", _I),
+        ("tokens", _L), ("cost_usd", MONEY), ("critical", _YES), ("last_seq", _L), ("day", _D),
     ),
 )  # fmt: skip
 
 TRACES = Table(
     name="silver/traces",
-    key=("trace_id",),
+    key=("tenant", "trace_id"),
     cut="day",
     tracked=("last_seq",),
+    shape=2,
     schema=_schema(
         ("trace_id", _S), ("tenant", _S), ("root_id", _S), ("channel", _S), ("agents", pa.list_(_S)),
         ("messages", _I), ("depth", _I), ("fan_out", _I), ("handoffs", _I), ("open", _I), ("failed", _I),
@@ -155,12 +158,13 @@ TRACES = Table(
 
 HANDOFFS = Table(
     name="silver/handoffs",
-    key=("trace_id", "message_id"),
+    key=("tenant", "trace_id", "message_id"),
     cut="day",
+    shape=2,
     schema=_schema(
-        ("trace_id", _S), ("message_id", _S), ("cause_id", _S), ("from_agent", _S), ("to_agent", _S),
-        ("handed_at", _T), ("taken_at", _T), ("latency_us", _L), ("outcome", _S), ("error_class", _S),
-        ("day", _D),
+        ("tenant", _S), ("trace_id", _S), ("message_id", _S), ("cause_id", _S), ("from_agent", _S),
+        ("to_agent", _S), ("handed_at", _T), ("taken_at", _T), ("latency_us", _L), ("outcome", _S),
+        ("error_class", _S), ("day", _D),
     ),
 )  # fmt: skip
 
@@ -182,8 +186,9 @@ _ENDS = (
 )  # fmt: skip
 
 
-def _gold(short: str, key: tuple[str, ...], *fields: tuple[str, pa.DataType]) -> Table:
-    return Table(name=f"gold/{short}", key=key, cut="month", schema=_schema(*fields, ("month", _S)))
+def _gold(short: str, key: tuple[str, ...], *fields: tuple[str, pa.DataType], shape: int = 1) -> Table:
+    schema = _schema(*fields, ("month", _S))
+    return Table(name=f"gold/{short}", key=key, cut="month", schema=schema, shape=shape)
 
 
 AGENT_DAY = _gold(
@@ -199,6 +204,7 @@ CHANNEL_DAY = _gold(
     "channel_day", ("day", "tenant", "channel"),
     ("day", _D), ("tenant", _S), ("channel", _S), ("conversations", _L), ("mails", _L), ("replies", _L),
     ("answered", _L), ("answer_p50_us", _F), ("answer_p95_us", _F),
+    shape=2,
 )  # fmt: skip
 COST_DAY = _gold(
     "cost_day", ("day", "tenant", "agent", "provider", "model"),
@@ -207,15 +213,16 @@ COST_DAY = _gold(
     ("cost_usd", MONEY), ("unpriced", _L),
 )  # fmt: skip
 FAILURE_CAUSES = _gold(
-    "failure_causes", ("day", "tenant", "scope", "queue", "error_class"),
+    "failure_causes", ("day", "tenant", "scope", "queue", "agent", "error_class"),
     ("day", _D), ("tenant", _S), ("scope", _S), ("queue", _S), ("agent", _S), ("error_class", _S),
     ("messages", _L), ("failures", _L), ("dead", _L), ("recovered", _L), ("example_id", _S),
     ("example_reason", _S),
 )  # fmt: skip
 HANDOFF_GRAPH = _gold(
-    "handoff_graph", ("day", "from_agent", "to_agent"),
-    ("day", _D), ("from_agent", _S), ("to_agent", _S), ("handoffs", _L), ("completed", _L), ("failed", _L),
-    ("latency_p50_us", _F), ("latency_p95_us", _F),
+    "handoff_graph", ("day", "tenant", "from_agent", "to_agent"),
+    ("day", _D), ("tenant", _S), ("from_agent", _S), ("to_agent", _S), ("handoffs", _L), ("completed", _L),
+    ("failed", _L), ("latency_p50_us", _F), ("latency_p95_us", _F),
+    shape=2,
 )  # fmt: skip
 SLA = _gold(
     "sla", ("day", "tenant", "scope", "queue"),

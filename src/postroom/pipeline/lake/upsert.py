@@ -1,31 +1,38 @@
-"""Replacing rows in tables that are cut into parts: only the parts that are touched are written anew.
+"""Replacing rows in tables that are cut into parts: only files that hold such rows are written anew.
 
-New rows come sorted by their cut. When all of a part have come, the rows that stay are added from its old
-files, and the driver commits the new files in the place of the old ones.
+New rows come sorted by their cut. When all of a part have come, the rows that stay are added from the old
+files that are replaced, and the driver commits the new files in the place of those.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from postroom.pipeline.lake.compute import pc
-from postroom.pipeline.lake.files import FileWriter, WrittenFile, filesystem, told
+from postroom.pipeline.lake.files import FileWriter, WrittenFile, told
+from postroom.pipeline.lake.reading import read_declared
+
+ROWS_PER_FILE = 500_000
+_BETWEEN = "\x1f"
+
+Build = Callable[[Iterator[pa.Table]], Iterator[Sequence[pa.Table]]]
+"""Makes the rows of each output from the rows of one part, which come in portions."""
 
 
 class UpsertOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that a frame fills: with its rows, or with those in one of its list columns."""
+    """A table that is filled. Old rows with the same values of `by` as new ones of the first output go."""
 
     table: str
     uri: str
     schema: Any
     cut: str
-    by: str
+    by: tuple[str, ...]
     tracked: tuple[str, ...]
-    column: str | None = None
     old: dict[str | None, tuple[str, ...]] = {}
 
 
@@ -36,79 +43,62 @@ class _Part:
         self._output = output
         self._cut = cut
         self._writer: FileWriter | None = None
+        self._written: list[WrittenFile] = []
 
     def write(self, rows: pa.Table) -> None:
-        if rows.num_rows:
-            if self._writer is None:
-                where = (self._output.cut, self._cut)
-                self._writer = FileWriter(self._output.uri, self._output.schema, where, self._output.tracked)
-            self._writer.write(rows)
+        if not rows.num_rows:
+            return
+        if self._writer is not None and self._writer.rows >= ROWS_PER_FILE:
+            self._close()
+        if self._writer is None:
+            where = (self._output.cut, self._cut)
+            self._writer = FileWriter(self._output.uri, self._output.schema, where, self._output.tracked)
+        self._writer.write(rows)
 
-    def close(self, replaced: pa.Array) -> list[WrittenFile]:
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._written.append(self._writer.close())
+            self._writer = None
+
+    def finish(self, replaced: pa.Array) -> list[WrittenFile]:
         for uri in self._output.old.get(self._cut, ()):
             for rows in read_declared(uri, self._output.schema):
-                gone = pc.is_in(rows[self._output.by], value_set=replaced)
+                gone = pc.is_in(keys_of(rows, self._output.by), value_set=replaced)
                 self.write(rows.filter(pc.invert(gone)))
-        return [self._writer.close()] if self._writer is not None else []
+        self._close()
+        return self._written
 
 
-def read_batches(uri: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    fs, path = filesystem(uri)
-    try:
-        with fs.open_input_file(path) as file:
-            yield from pq.ParquetFile(file).iter_batches(columns=columns)
-    except (pa.ArrowInvalid, OSError) as error:
-        # Arrow does not say which file it could not read.
-        raise pa.ArrowInvalid(f"{uri} is damaged: {error}") from error
+def keys_of(rows: pa.Table, names: Sequence[str]) -> pa.Array:
+    """One value for each row by which it can be looked up, of one column or of several."""
+    if len(names) == 1:
+        return rows[names[0]].combine_chunks()
+    columns = [rows[name].combine_chunks().cast(pa.string()) for name in names]
+    return pc.binary_join_element_wise(*columns, _BETWEEN, null_handling="replace", null_replacement="")
 
 
-def read_declared(uri: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """All of a file; columns that were declared since it was written have nothing in them."""
-    for batch in read_batches(uri):
-        rows = pa.Table.from_batches([batch])
-        for field in schema:
-            if field.name not in rows.schema.names:
-                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
-        yield rows
+def unchanged(portions: Iterator[pa.Table]) -> Iterator[Sequence[pa.Table]]:
+    """The rows as they come, for one output."""
+    return ((rows,) for rows in portions)
 
 
-def write_sorted(
-    outputs: Sequence[UpsertOutput], batches: Iterator[pa.RecordBatch]
+def write_parts(
+    outputs: Sequence[UpsertOutput], build: Build, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The work of one task. The first output is the frame itself, and says which rows are replaced."""
+    """The work of one task."""
     main = outputs[0]
-    current: str | None = None
-    parts: list[_Part] = []
-    replaced: list[pa.Array] = []
-
-    def finish() -> Iterator[pa.RecordBatch]:
-        keys = pc.unique(pa.concat_arrays(replaced))
+    tables = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+    portions = (piece for table in tables for piece in pieces(table, main.cut))
+    for cut, group in groupby(portions, key=itemgetter(0)):
+        parts = [_Part(output, cut) for output in outputs]
+        replaced: list[pa.Array] = []
+        for built in build(rows for _, rows in group):
+            replaced.append(pc.unique(keys_of(built[0], main.by)))
+            for part, rows in zip(parts, built, strict=True):
+                part.write(rows)
+        keys = pa.concat_arrays(replaced)
         for output, part in zip(outputs, parts, strict=True):
-            yield told(output.table, part.close(keys))
-
-    for batch in batches:
-        for cut, rows in pieces(pa.Table.from_batches([batch]), main.cut):
-            if not parts or cut != current:
-                if parts:
-                    yield from finish()
-                current, parts, replaced = cut, [_Part(output, cut) for output in outputs], []
-            replaced.append(rows[main.by].combine_chunks())
-            for output, part in zip(outputs, parts, strict=True):
-                part.write(rows if output.column is None else _unfolded(rows, output))
-    if parts:
-        yield from finish()
-
-
-def _unfolded(rows: pa.Table, output: UpsertOutput) -> pa.Table:
-    """The entries of a list column as rows, each with the key of the row it stood in."""
-    lists = rows[output.column].combine_chunks()
-    owners = pc.list_parent_indices(lists)
-    entries = pc.list_flatten(lists)
-    columns = {
-        entries.type.field(i).name: pc.struct_field(entries, [i]) for i in range(entries.type.num_fields)
-    }
-    columns[output.by] = rows[output.by].take(owners)
-    return pa.table(columns)
+            yield told(output.table, part.finish(keys))
 
 
 def pieces(table: pa.Table, cut: str) -> Iterator[tuple[str | None, pa.Table]]:

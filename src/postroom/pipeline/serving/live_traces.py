@@ -26,13 +26,14 @@ _LIVES = """
 SELECT message_id, scope, queue, agent, channel, coalesce(hop, 0) AS hop, parent_id, causation_id, tenant,
     state, published_at, first_claimed_at, last_claimed_at, finished_at, updated_at, wait_us, work_us,
     error_class, first_seq, last_seq
-FROM message_life WHERE coalesce(correlation_id, message_id) = ?
+FROM message_life WHERE coalesce(correlation_id, message_id) = ? AND coalesce(tenant, 'default') = ?
 """
 _TURNS = """
 SELECT record_id, message_id, input_tokens + cache_read_tokens + cache_write_tokens + output_tokens AS tokens,
     cost_usd
 FROM turns_clean WHERE message_id IN (
-    SELECT message_id FROM message_life WHERE coalesce(correlation_id, message_id) = ?
+    SELECT message_id FROM message_life
+    WHERE coalesce(correlation_id, message_id) = ? AND coalesce(tenant, 'default') = ?
 )
 """
 
@@ -109,11 +110,13 @@ class LiveConversation(msgspec.Struct, frozen=True):
         return any(life.fresh for life in self.lives) or any(turn.fresh for turn in self.turns)
 
 
-def talk(engine: QueryEngine | None, source: SqliteSource | None, wanted: str) -> LiveConversation:
-    lives, turns = _from_lake(engine, wanted)
+def talk(
+    engine: QueryEngine | None, source: SqliteSource | None, wanted: str, tenant: str
+) -> LiveConversation:
+    lives, turns = _from_lake(engine, wanted, tenant)
     if source is not None:
         after, record = _taken(engine)
-        rows = {row["id"]: row for row in source.conversation(wanted)}
+        rows = {row["id"]: row for row in source.conversation(wanted, tenant)}
         new = [row["created_at"] for row in rows.values() if row["id"] not in lives]
         if new:
             # Usually after what the lake has; not so for what has left it.
@@ -121,21 +124,23 @@ def talk(engine: QueryEngine | None, source: SqliteSource | None, wanted: str) -
             after, record = _after(after, first), _after(record, source.record_before(min(new)))
         if new or any(_moved(lives[key], row) for key, row in rows.items()):
             until = None if any(_open(row) for row in rows.values()) else max(map(_end, rows.values()))
-            _live_on(source, wanted, lives, rows, after or 0, until)
+            _live_on(source, (tenant, wanted), lives, rows, after or 0, until)
             _take_turns(source, lives, turns, record or 0, until)
     ordered = sorted(lives.values(), key=lambda life: (life.published or 0, life.message_id))
     return LiveConversation(ordered, sorted(turns.values(), key=lambda turn: turn.record_id))
 
 
-def _from_lake(engine: QueryEngine | None, wanted: str) -> tuple[dict[str, Life], dict[int, LiveTurn]]:
+def _from_lake(
+    engine: QueryEngine | None, wanted: str, tenant: str
+) -> tuple[dict[str, Life], dict[int, LiveTurn]]:
     if engine is None or not engine.has("message_life"):
         return {}, {}
     lives = {}
-    for row in engine.rows(_LIVES, [wanted]):
+    for row in engine.rows(_LIVES, [wanted, tenant]):
         for name in ("published", "first_claimed", "last_claimed", "finished", "updated"):
             row[name] = _micros(row.pop(f"{name}_at"))
         lives[row["message_id"]] = Life(**row)
-    turns = engine.rows(_TURNS, [wanted]) if engine.has("turns_clean") else []
+    turns = engine.rows(_TURNS, [wanted, tenant]) if engine.has("turns_clean") else []
     return lives, {row["record_id"]: LiveTurn(**row) for row in turns}
 
 
@@ -169,7 +174,7 @@ def _moved(life: Life, row: dict[str, Any]) -> bool:
 
 def _live_on(
     source: SqliteSource,
-    wanted: str,
+    wanted: tuple[str, str],
     lives: dict[str, Life],
     rows: dict[str, dict[str, Any]],
     after: int,
@@ -178,9 +183,9 @@ def _live_on(
     up_to = source.snapshot().head if until is None else source.seq_before(until + 1)
     names = pa.array([*lives, *rows], pa.string())
     for batch in source.ledger(after, up_to):
-        mine = pc.or_kleene(
-            pc.equal(batch["correlation_id"], wanted), pc.is_in(batch["message_id"], value_set=names)
-        )
+        tenant, name = wanted
+        talked = pc.and_kleene(pc.equal(batch["tenant"], tenant), pc.equal(batch["correlation_id"], name))
+        mine = pc.or_kleene(talked, pc.is_in(batch["message_id"], value_set=names))
         for event in batch.filter(mine).to_pylist():
             if _usable(event):
                 life = lives.setdefault(event["message_id"], Life(message_id=event["message_id"]))

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from postroom.pipeline.jobs.progress import RunProgress
-from postroom.pipeline.lake.lake import Lake, files_of, positions_of
+from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.lease import LeaseHolder, read_holder
+from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import ALL, LEDGER, QUARANTINE, RUNS
-from postroom.pipeline.lake.upsert import read_batches
 from postroom.pipeline.serving.insights import plain
 from postroom.pipeline.sources.sqlite import SqliteSource
 
@@ -17,14 +17,14 @@ from postroom.pipeline.sources.sqlite import SqliteSource
 def status(lake: Lake, source: SqliteSource | None) -> dict[str, Any]:
     tables = []
     for table in ALL:
-        found = lake.open(table)
-        if found is None:
+        found = lake.snapshot(table)
+        if not found.exists:
             continue
-        files, positions = files_of(found, lake.uri(table), table), positions_of(found)
+        files, positions = found.files, found.positions
         tables.append(
             {
                 "table": table.name,
-                "version": found.version(),
+                "version": found.version,
                 "rows": sum(file.rows for file in files),
                 "files": len(files),
                 "bytes": sum(file.size for file in files),

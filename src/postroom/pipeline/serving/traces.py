@@ -13,8 +13,12 @@ from postroom.pipeline.serving.live_traces import CENTS, EPOCH, Life, LiveConver
 from postroom.pipeline.sources.sqlite import SqliteSource
 
 DEEPEST = 100
-_SPANS = "SELECT * EXCLUDE (day) FROM spans WHERE trace_id = ? ORDER BY started_at, span_id"
-_TRACE = "SELECT * FROM traces WHERE trace_id = ?"
+DEFAULT = "default"
+_SPANS = """SELECT * EXCLUDE (day) FROM spans WHERE trace_id = ? AND coalesce(tenant, ?) = ?
+            ORDER BY started_at, span_id"""
+_TRACE = "SELECT * FROM traces WHERE trace_id = ? AND coalesce(tenant, ?) = ?"
+_FIND = """SELECT DISTINCT coalesce(tenant, ?) AS owner, trace_id FROM spans
+           WHERE span_id = ? OR trace_id = ?"""
 
 
 def traces(engine: QueryEngine, at: Period, limit: int = 50) -> list[dict[str, Any]]:
@@ -32,41 +36,51 @@ def slowest(engine: QueryEngine, at: Period, limit: int = 10) -> list[dict[str, 
     return [plain(row) for row in engine.rows(sql, [*at.bounds, limit])]
 
 
-def trace(engine: QueryEngine | None, source: SqliteSource | None, wanted: str) -> dict[str, Any]:
-    """By a conversation's id or that of any of its messages.
+def trace(
+    engine: QueryEngine | None, source: SqliteSource | None, wanted: str, tenant: str | None = None
+) -> dict[str, Any]:
+    """By a conversation's id or that of any of its messages. Of several tenants the default one comes first.
 
     What the lake does not know yet is marked `fresh`; the answer is the one the lake gives after its next run.
     """
-    name = _conversation(engine, source, wanted)
-    found = talk(engine, source, name)
-    kept = _kept(engine, name)
+    owner, name = _conversation(engine, source, wanted, tenant)
+    found = talk(engine, source, name, owner)
+    kept = _kept(engine, name, owner)
+    told = {"trace_id": name, "tenant": owner}
     if found.fresh or (found.lives and kept is None):
-        return {"trace_id": name, **_told(found, name, kept["summary"] if kept else {})}
+        return told | _told(found, name, kept["summary"] if kept else {})
     if kept is None:
         raise TraceNotFound(trace=wanted)
-    return {"trace_id": name, **kept}
+    return told | kept
 
 
-def _kept(engine: QueryEngine | None, name: str) -> dict[str, Any] | None:
+def _kept(engine: QueryEngine | None, name: str, tenant: str) -> dict[str, Any] | None:
     if engine is None or not engine.has("spans"):
         return None
-    spans = [plain(row) for row in engine.rows(_SPANS, [name])]
-    found = engine.rows(_TRACE, [name]) if engine.has("traces") else []
+    asked = [name, DEFAULT, tenant]
+    spans = [plain(row) for row in engine.rows(_SPANS, asked)]
+    found = engine.rows(_TRACE, asked) if engine.has("traces") else []
     return {"summary": plain(found[0]) if found else {}, "spans": spans} if spans else None
 
 
-def _conversation(engine: QueryEngine | None, source: SqliteSource | None, wanted: str) -> str:
-    if source is not None:
-        talk = source.conversation_of(wanted)
-        if talk is not None:
-            return talk
+def _conversation(
+    engine: QueryEngine | None, source: SqliteSource | None, wanted: str, tenant: str | None
+) -> tuple[str, str]:
+    """Whose conversation is meant, and which."""
+    found: list[tuple[str, str]] = []
+    if source is not None and (message := source.conversation_of(wanted)) is not None:
+        found.append(message)
     if engine is not None and engine.has("spans"):
-        found = engine.rows(
-            "SELECT trace_id FROM spans WHERE span_id = ? OR trace_id = ? LIMIT 1", [wanted, wanted]
-        )
-        if found:
-            return found[0]["trace_id"]
-    return wanted
+        rows = [(row["owner"], row["trace_id"]) for row in engine.rows(_FIND, [DEFAULT, wanted, wanted])]
+        found += sorted(rows, key=_default_first)
+    if source is not None:
+        found += sorted(((each, wanted) for each in source.tenants_of(wanted)), key=_default_first)
+    fitting = [each for each in found if tenant in (None, each[0])]
+    return fitting[0] if fitting else (tenant or DEFAULT, wanted)
+
+
+def _default_first(conversation: tuple[str, str]) -> tuple[bool, tuple[str, str]]:
+    return conversation[0] != DEFAULT, conversation
 
 
 def _told(found: LiveConversation, name: str, before: dict[str, Any]) -> dict[str, Any]:
@@ -81,6 +95,7 @@ def _told(found: LiveConversation, name: str, before: dict[str, Any]) -> dict[st
         taken = turns.get(life.message_id, [])
         costs = [turn.cost_usd for turn in taken if turn.cost_usd is not None]
         span = {
+            "tenant": life.tenant,
             "trace_id": name,
             "span_id": life.message_id,
             "parent_id": _parent(life),
@@ -96,6 +111,7 @@ def _told(found: LiveConversation, name: str, before: dict[str, Any]) -> dict[st
             "wait_us": life.wait_us,
             "work_us": life.work_us,
             "turns": len(taken),
+            "tokens": sum(turn.tokens for turn in taken),
             "cost_usd": sum(costs, Decimal(0)) if costs else None,
             "critical": life.message_id in path,
             "last_seq": life.last_seq,

@@ -1,69 +1,27 @@
-"""Conversations as trees: each message a span under the one that caused it; traces and hand-offs follow.
+"""The messages of conversations as spans: each with its cause, its cost, and the day its conversation is kept
+under.
 
-All of a conversation's spans are gathered in one row, so the tree is walked inside that row, without joins.
+A conversation is known by its tenant and its id. What needs its tree is worked out in `trees`.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-DEEPEST = 100
 MONEY = "decimal(20,10)"
-_NONE = ""
+KEY = ("tenant", "trace_id")
+ORDER = ("day", *KEY, "started_at", "first_seq", "span_id")
+"""How spans come to `trees`: all of a conversation together, by time, and those of one moment as in the
+ledger."""
 
 
-def conversations(lives: DataFrame, turns: DataFrame, began: DataFrame | None = None) -> DataFrame:
-    """One row per conversation with its trace, its `spans` and its `handed` on notes.
+def conversation_spans(lives: DataFrame, spent: DataFrame, began: DataFrame | None = None) -> DataFrame:
+    """`lives` are all messages of the conversations wanted, `spent` is what their turns cost.
 
-    `lives` and `turns` are all of the conversations wanted. `began` has the day under which a conversation is
-    kept already, so that it stays there.
+    `began` has the day under which a conversation is kept already, so that it stays there.
     """
-    spans = _with_turns(lives, turns)
-    span = F.col("span")
-    gathered = spans.groupBy("trace_id").agg(
-        F.sort_array(F.collect_list("span")).alias("list"),
-        # What needs no order is counted here, where Spark compiles it; functions over lists are slower.
-        F.min_by("tenant", F.when(F.col("tenant").isNotNull(), span["first_seq"])).alias("tenant"),
-        F.count("*").cast("int").alias("messages"),
-        F.max(span["depth"]).alias("depth"),
-        F.sort_array(F.collect_set(F.when(span["inbox"], span["agent"]))).alias("agents"),
-        F.count(F.when(span["outcome"] == "open", 1)).cast("int").alias("open"),
-        F.count(F.when(span["outcome"].isin("dead", "expired"), 1)).cast("int").alias("failed"),
-        F.max(span["seen_at"]).alias("ended_at"),
-        F.sum(span["turns"]).cast("int").alias("turns"),
-        F.sum(span["tokens"]).alias("tokens"),
-        F.coalesce(F.sum(span["cost_usd"]), F.lit(0)).cast(MONEY).alias("cost_usd"),
-        F.max("last_seq").alias("last_seq"),
-        F.min("day").alias("first_day"),
-    )
-    if began is not None:
-        gathered = gathered.join(began.select("trace_id", F.col("day").alias("kept_day")), "trace_id", "left")
-        gathered = gathered.withColumn("day", F.coalesce("kept_day", "first_day"))
-    else:
-        gathered = gathered.withColumn("day", F.col("first_day"))
-    return _told(_walked(gathered))
-
-
-def trace_id() -> Column:
-    return F.coalesce(F.col("correlation_id"), F.col("message_id"))
-
-
-def _with_turns(lives: DataFrame, turns: DataFrame) -> DataFrame:
-    spent = (
-        turns.where("message_id is not null")
-        .groupBy("message_id")
-        .agg(
-            F.count("*").cast("int").alias("turns"),
-            F.sum(
-                F.col("input_tokens")
-                + F.col("cache_read_tokens")
-                + F.col("cache_write_tokens")
-                + F.col("output_tokens")
-            ).alias("tokens"),
-            F.sum("cost_usd").cast(MONEY).alias("cost_usd"),
-        )
-    )
-    span = F.struct(
-        # First, so that spans sort by time, and those of one moment as the ledger has them.
+    spans = lives.join(spent, "message_id", "left").select(
+        "tenant",
+        trace_id().alias("trace_id"),
         F.col("published_at").alias("started_at"),
         "first_seq",
         F.col("message_id").alias("span_id"),
@@ -85,102 +43,44 @@ def _with_turns(lives: DataFrame, turns: DataFrame) -> DataFrame:
         F.coalesce("tokens", F.lit(0)).alias("tokens"),
         "cost_usd",
         "last_seq",
-    )
-    joined = lives.join(spent, "message_id", "left")
-    return joined.select(trace_id().alias("trace_id"), span.alias("span"), "tenant", "last_seq", "day")
-
-
-def _walked(gathered: DataFrame) -> DataFrame:
-    """The way from the first message to the one that ended last."""
-    spans = F.col("list")
-    by_id = F.map_from_entries(
-        F.transform(spans, lambda s: F.struct(s["span_id"], F.coalesce(s["parent_id"], F.lit(_NONE))))
-    )
-    ends = F.transform(spans, lambda s: F.struct(s["seen_at"], s["last_seq"], s["span_id"]))
-    last = F.array_max(ends)["span_id"]
-    steps = F.sequence(F.lit(1), F.least(F.size(spans), F.lit(DEEPEST)))
-
-    def climb(path: Column, _: Column) -> Column:
-        above = F.coalesce(F.col("parents")[path[0]], F.lit(_NONE))
-        known = F.map_contains_key(F.col("parents"), above) & ~F.array_contains(path, above)
-        return F.when(known, F.concat(F.array(above), path)).otherwise(path)
-
-    return (
-        gathered.withColumn("parents", by_id)
-        .withColumn("critical_path", F.aggregate(steps, F.array(last), climb))
-        .withColumn("child_of", F.transform(spans, lambda s: F.coalesce(s["parent_id"], F.lit(_NONE))))
-    )
-
-
-def _told(rows: DataFrame) -> DataFrame:
-    gathered, path, child_of = F.col("list"), F.col("critical_path"), F.col("child_of")
-
-    def span(s: Column) -> Column:
-        children = F.size(F.filter(child_of, lambda parent: parent == s["span_id"]))
-        names = (
-            "span_id", "parent_id", "name", "agent", "depth", "state", "error_class", "started_at",
-            "claimed_at", "ended_at", "wait_us", "work_us", "turns", "cost_usd", "last_seq",
-        )  # fmt: skip
-        return F.struct(
-            *(s[name].alias(name) for name in names),
-            children.alias("children"),
-            F.array_contains(path, s["span_id"]).alias("critical"),
-        )
-
-    def hand_off(s: Column) -> Column:
-        return F.struct(
-            s["span_id"].alias("message_id"),
-            s["parent_id"].alias("cause_id"),
-            F.col("agents_by_id")[s["parent_id"]].alias("from_agent"),
-            s["agent"].alias("to_agent"),
-            s["started_at"].alias("handed_at"),
-            s["claimed_at"].alias("taken_at"),
-            s["wait_us"].alias("latency_us"),
-            s["outcome"].alias("outcome"),
-            s["error_class"].alias("error_class"),
-        )
-
-    named = F.filter(gathered, lambda s: s["agent"].isNotNull())
-    by_id = F.map_from_entries(F.transform(named, lambda s: F.struct(s["span_id"], s["agent"])))
-    rows = rows.withColumn("agents_by_id", by_id).withColumn("spans", F.transform(gathered, span))
-    handed = F.filter(
-        gathered,
-        lambda s: s["inbox"] & F.map_contains_key("agents_by_id", F.coalesce(s["parent_id"], F.lit(_NONE))),
-    )
-    rows = rows.withColumn("handed", F.transform(handed, hand_off))
-    root = gathered[0]
-    return rows.select(
-        "trace_id",
-        "tenant",
-        root["span_id"].alias("root_id"),
-        root["channel"].alias("channel"),
-        "agents",
-        "messages",
-        "depth",
-        F.array_max(F.transform("spans", lambda s: s["children"])).alias("fan_out"),
-        F.size("handed").alias("handoffs"),
-        "open",
-        "failed",
-        root["started_at"].alias("started_at"),
-        "ended_at",
-        (F.unix_micros("ended_at") - F.unix_micros(root["started_at"])).alias("duration_us"),
-        "critical_path",
-        _on_path("wait_us").alias("critical_wait_us"),
-        _on_path("work_us").alias("critical_work_us"),
-        "turns",
-        "tokens",
-        "cost_usd",
-        "last_seq",
-        "spans",
-        "handed",
         "day",
     )
+    first = F.min("day").over(Window.partitionBy(*KEY))
+    if began is None:
+        return spans.withColumn("day", first)
+    kept = began.select(*KEY, F.col("day").alias("kept_day"))
+    same = [F.col(f"spans.{name}").eqNullSafe(F.col(f"kept.{name}")) for name in KEY]
+    joined = spans.withColumn("day", first).alias("spans").join(F.broadcast(kept.alias("kept")), same, "left")
+    return joined.withColumn("day", F.coalesce("kept_day", "day")).select(
+        *(f"spans.{name}" for name in spans.columns if name != "day"), "day"
+    )
 
 
-def _on_path(name: str) -> Column:
-    """How long the spans of the longest way took together."""
-    return F.aggregate(
-        "spans",
-        F.lit(0).cast("long"),
-        lambda total, s: total + F.when(s["critical"], F.coalesce(s[name], F.lit(0))).otherwise(0),
+def trace_id() -> Column:
+    return F.coalesce(F.col("correlation_id"), F.col("message_id"))
+
+
+def key() -> Column:
+    """One text for each conversation, as `keys_of` makes it of rows in Arrow."""
+    return F.concat_ws("\x1f", F.coalesce("tenant", F.lit("")), trace_id())
+
+
+def spent_on_messages(turns: DataFrame, known: DataFrame | None = None) -> DataFrame:
+    """Turns, tokens and money by message. `known` are spans that have counted earlier turns already."""
+    tokens = sum(
+        (F.col(f"{name}_tokens") for name in ("cache_read", "cache_write", "output")), F.col("input_tokens")
+    )
+    taken = turns.where("message_id is not null").select(
+        "message_id", F.lit(1).alias("turns"), tokens.alias("tokens"), "cost_usd"
+    )
+    if known is not None:
+        taken = taken.unionByName(
+            known.where("turns > 0").select(
+                F.col("span_id").alias("message_id"), "turns", "tokens", "cost_usd"
+            )
+        )
+    return taken.groupBy("message_id").agg(
+        F.sum("turns").cast("int").alias("turns"),
+        F.sum("tokens").alias("tokens"),
+        F.sum("cost_usd").cast(MONEY).alias("cost_usd"),
     )

@@ -26,7 +26,7 @@ _FAILING = ("message.failed", "message.lease_expired", "message.dead_lettered")
 _GIVING_UP = ("message.failed", "message.released", "message.snoozed", "message.lease_expired")
 _SUMS = (*_COUNTED, "failures", "given_up", "settled_us")
 _FIRST = ("published_us", "first_claimed_us", "first_seq")
-_LAST = ("last_claimed_us", "updated_us", "ended_us", "error_seq", "last_seq", "latest")
+_LAST = ("last_claimed_us", "updated_us", "ended_us", "last_seq", "latest")
 _TOLD_AT_BIRTH = ("type", "tier", "bytes", "hop", "parent", "agent", "channel", "subscription", "from")
 _BORN = (
     "tenant", "scope", "queue", "agent", "channel", "message_type", "tier", "hop", "parent_id", "delivery",
@@ -41,11 +41,10 @@ def lives(
 
     `watch` sees all events about messages, opened, before those that make no sense are left out.
     """
-    every = watch(opened(message_events(ledger), "state", "attempts", "kind"))
-    parts = _contributions(every.where(problem_of_event().isNull()))
+    parts = _contributions(watch(opened(message_events(ledger), "state", "attempts", "kind")))
     published = opened(message_events(ledger, "message.published"), *_TOLD_AT_BIRTH)
-    failing = opened(message_events(ledger, *_FAILING), "kind", "reason")
-    born, errors = _births(published), _errors(failing)
+    failing = opened(message_events(ledger, *_FAILING), "state", "kind", "reason")
+    born, errors = _births(published), _errors(failing.where(problem_of_event().isNull()))
     if known is not None:
         parts = parts.unionByName(_known_parts(known))
         born = born.unionByName(known.where("published_at is not null").select("message_id", *_BORN))
@@ -59,8 +58,14 @@ def lives(
         *(F.min(name).alias(name) for name in _FIRST),
         *(F.max(name).alias(name) for name in _LAST),
     )
-    joined = sums.join(born, "message_id", "left").join(errors, ["message_id", "error_seq"], "left")
-    return _derived(joined)
+    last = errors.groupBy("message_id").agg(
+        F.max(F.struct("error_seq", "error_class", "error_reason")).alias("error")
+    )
+    # A message of whose events none makes sense has no life.
+    whole = sums.where("last_seq is not null")
+    joined = whole.join(born.hint("shuffle_hash"), "message_id", "left")
+    joined = joined.join(last.hint("shuffle_hash"), "message_id", "left")
+    return _derived(joined.select("*", "error.*").drop("error"))
 
 
 def _when(types: tuple[str, ...]) -> Column:
@@ -72,6 +77,15 @@ def _count(condition: Column) -> Column:
 
 
 def _contributions(events: DataFrame) -> DataFrame:
+    """What each event adds to its message's life: nothing, when it makes no sense.
+
+    Such events are emptied, not left out: a filter would be moved before the opening of their data, and would
+    open it once for each time it asks.
+    """
+    fine = problem_of_event().isNull()
+    events = events.select(
+        "message_id", "data", *(F.when(fine, F.col(name)).alias(name) for name in ("type", "time", "seq"))
+    )
     data, time, seq = F.col("data"), F.col("time"), F.col("seq")
     kind, attempts = F.coalesce(data["kind"], F.lit("")), F.coalesce(data["attempts"], F.lit(0))
     gives_up = (
@@ -97,7 +111,6 @@ def _contributions(events: DataFrame) -> DataFrame:
         F.when(claims, time).otherwise(none).alias("last_claimed_us"),
         time.alias("updated_us"),
         F.when(data["state"].isin(*_TERMINAL), time).otherwise(none).alias("ended_us"),
-        F.when(_when(_FAILING), seq).otherwise(none).alias("error_seq"),
         seq.alias("last_seq"),
         latest.alias("latest"),
     )
@@ -150,7 +163,6 @@ def _known_parts(known: DataFrame) -> DataFrame:
         F.unix_micros("last_claimed_at").alias("last_claimed_us"),
         F.unix_micros("updated_at").alias("updated_us"),
         F.unix_micros("ended_at").alias("ended_us"),
-        "error_seq",
         "last_seq",
         (F.shiftleft("last_seq", 20) + F.col("attempts") * 16 + code).alias("latest"),
     )

@@ -142,27 +142,39 @@ class SqliteSource(msgspec.Struct, frozen=True):
             (found,) = _one(db, "SELECT coalesce(max(id), 0) FROM records WHERE created_at < ?", time)
         return found
 
-    def conversation_of(self, wanted: str) -> str | None:
-        """The conversation that has this id, or a message with it."""
+    def conversation_of(self, wanted: str) -> tuple[str, str] | None:
+        """The tenant and the conversation of the message with this id."""
         with self._look() as db:
             for table in ("messages", "archive"):
                 found = db.execute(
-                    f"SELECT coalesce(correlation_id, id) FROM {table} WHERE id = ?",  # noqa: S608 - our own tables
+                    f"SELECT tenant, coalesce(correlation_id, id) FROM {table} WHERE id = ?",  # noqa: S608 - ours
                     (wanted,),
                 ).fetchone()
                 if found:
-                    return found[0]
+                    return found
         return None
 
-    def conversation(self, talk: str) -> list[dict[str, Any]]:
+    def tenants_of(self, talk: str) -> list[str]:
+        """The tenants that have a conversation with this id."""
+        with self._look() as db:
+            found = {
+                tenant
+                for table in ("messages", "archive")
+                for (tenant,) in db.execute(
+                    f"SELECT DISTINCT tenant FROM {table} WHERE correlation_id = ?",  # noqa: S608 - ours
+                    (talk,),
+                )
+            }
+        return sorted(found)
+
+    def conversation(self, talk: str, tenant: str) -> list[dict[str, Any]]:
         """All messages of a conversation that the store still has."""
         rows = []
         with self._look() as db:
             for table in ("messages", "archive"):
                 for clause in ("m.correlation_id = ? AND m.correlation_id <> m.id", "m.id = ?"):
-                    rows += _dicts(
-                        db, _BRIEF.format(table=table, clause=clause, **_PARTS[table]), (talk, 10_000)
-                    )
+                    sql = _BRIEF.format(table=table, clause=f"{clause} AND m.tenant = ?", **_PARTS[table])
+                    rows += _dicts(db, sql, (talk, tenant, 10_000))
         return list({row["id"]: row for row in rows}.values())
 
     def search(

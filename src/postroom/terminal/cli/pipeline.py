@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+import typer
 
 from postroom.clock import SECOND, iso, micros
 from postroom.errors import InvalidField, StoreInUse
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from postroom.pipeline.jobs.backtest import BacktestVerdict, Guarded
     from postroom.pipeline.jobs.progress import RunProgress
-    from postroom.pipeline.jobs.run import Summary
+    from postroom.pipeline.jobs.run import Options, Summary
     from postroom.pipeline.jobs.session import Where
     from postroom.pipeline.lake.lake import Lake
     from postroom.pipeline.serving.engine import QueryEngine
@@ -175,11 +176,9 @@ def run(
     found = lake_of(at, lake)
     source = source_of(at)
     try:
-        from postroom.pipeline.jobs.run import Options
-        from postroom.pipeline.jobs.run import run as run_once
-        from postroom.pipeline.jobs.session import session
+        from postroom.pipeline.jobs.run import Options, nothing_to_do
     except ImportError as error:
-        raise PartMissing(package=error.name or "pyspark") from error
+        raise PartMissing(package=error.name or "deltalake") from error
     options = Options(
         refresh=full_refresh,
         everything=full_refresh and from_store,
@@ -187,11 +186,59 @@ def run(
         verify=not trust,
         since=since.before(at.clock.now()) if since is not None else None,
     )
-    where = _where(at, found, master, remote, memory)
-    with ProgressMeter(at) as meter, session(where) as spark:
-        done = run_once(spark, found, source, at.clock, options, meter)
+    idle = nothing_to_do(found, source, options)
+    if idle is not None:
+        told = f"Nothing is new: the lake is at event {idle.position:,}, where the store is."
+        at.out.show({**_document(idle, held=True)}, told)
+        return
+    done = _carry_out(at, found, options, _where(at, found, master, remote, memory))
     held = _hold(at, found)
     at.out.show(_document(done, held), *_told(done, held))
+
+
+def _carry_out(at: CommandContext, lake: "Lake", options: "Options", where: "Where") -> "Summary":
+    from postroom.pipeline.jobs.run import run as run_once
+    from postroom.pipeline.jobs.session import session
+
+    with ProgressMeter(at) as meter, session(where) as spark:
+        return run_once(spark, lake, source_of(at), at.clock, options, meter)
+
+
+@command(app, "verify", examples=["postroom pipeline verify", "postroom pipeline verify --repair"])
+def verify(
+    at: CommandContext,
+    lake: LakeOption = None,
+    repair: Annotated[
+        bool, flag("Take damaged files out, and get their rows from the store or from bronze.", "--repair")
+    ] = False,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    memory: MemoryOption = 1024,
+) -> None:
+    """Read every file of the lake and check it: checksums, rows, ranges. Damage is exit code 7."""
+    found = lake_of(at, lake)
+    _must_exist(found)
+    if repair:
+        from postroom.pipeline.jobs.run import Options
+
+        options = Options(scrub=True)
+        done = _carry_out(at, found, options, _where(at, found, master, remote, memory))
+        held = _hold(at, found)
+        at.out.show(_document(done, held), *(done.repaired or ["Nothing is damaged."]))
+        return
+    from postroom.pipeline.jobs.verify import verify_lake
+
+    def checked(name: str, files: int, damaged: int) -> None:
+        _say(at)(name, {"files": files, "damaged": damaged})
+
+    damages = verify_lake(found, checked)
+    at.out.show(
+        [{"table": each.data["table"], "problem": each.data["problem"]} for each in damages],
+        *(f"{each.data['table']}: {each.data['problem']}" for each in damages),
+        "Repair it: postroom pipeline verify --repair" if damages else "Nothing is damaged.",
+    )
+    if damages:
+        raise typer.Exit(damages[0].exit_code)
 
 
 def _hold(at: CommandContext, lake: "Lake") -> bool:
@@ -227,6 +274,7 @@ def _told(done: "Summary", held: bool) -> list[Any]:
         ),
         f"{some(done.events, 'new event')} in {span(done.seconds)}; the lake is at event {done.position:,}.",
     ]
+    shown += done.repaired
     if done.quarantined:
         shown.append(
             f"{some(done.quarantined, 'row')} broke an expectation; they are in the table quarantine."
