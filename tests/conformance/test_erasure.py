@@ -31,6 +31,9 @@ class Lake:
         self.failures = failures
         self.erased: list[str] = []
 
+    async def search(self, tenant: str, scope: str, subject: Subject, queues: list[str] | None) -> list[str]:
+        return []
+
     async def preview(self, tenant: str, message_ids: list[str]) -> int:
         return 0
 

@@ -164,3 +164,21 @@ def test_a_person_is_found_where_the_store_would_find_them(
         {**message("d", '{"mail": broken [redacted]'), **json},
     )
     assert LakeEraser(lake, ManualClock()).find(Subject(field=field, value=value)) == found
+
+
+def test_whoever_may_erase_in_some_queues_finds_only_what_lay_in_them(lake: Lake) -> None:
+    """A dead letter lies in one queue and died in another; both must be theirs."""
+    ada = {"sender_id": "ada", "tenant": "t", "scope": "s"}
+    put(
+        lake,
+        MESSAGES,
+        {**message("own"), **ada, "queue": "a"},
+        {**message("own dead letter"), **ada, "queue": "dead", "origin_queue": "a"},
+        {**message("foreign dead letter"), **ada, "queue": "dead", "origin_queue": "b"},
+        {**message("foreign"), **ada, "queue": "b"},
+        {**message("elsewhere"), **ada, "queue": "a", "scope": "other"},
+    )
+    eraser, subject = LakeEraser(lake, ManualClock()), Subject(field="sender_id", value="ada")
+    assert eraser.find(subject, "t", "s", ["a", "dead"]) == ["own", "own dead letter"]
+    assert eraser.find(subject, "t", "s", []) == []
+    assert len(eraser.find(subject, "t", "s")) == 4

@@ -1,11 +1,12 @@
 """Steps run side by side, and when one fails the others are not waited for in vain."""
 
+import signal
 import threading
 from typing import Any
 
 import pytest
 
-from postroom.pipeline.jobs.parallel import together
+from postroom.pipeline.jobs.parallel import interruptible, together
 
 
 class Spark:
@@ -62,3 +63,48 @@ def test_an_interrupt_cancels_what_runs() -> None:
     with pytest.raises(KeyboardInterrupt):
         work()
     assert spark.cancelled.is_set()
+
+
+def test_a_step_that_begins_its_next_job_after_an_interrupt_is_cancelled_too() -> None:
+    class Late(Spark):
+        """Its first cancelling meets no job, as between two jobs of a step."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.asked = threading.Semaphore(0)
+
+        def cancelAllJobs(self) -> None:  # noqa: N802 - Spark's name
+            self.asked.release()
+
+    spark = Late()
+
+    def step() -> None:
+        for _ in range(3):
+            assert spark.asked.acquire(timeout=30)
+
+    def work() -> None:
+        with together(spark) as begin:  # pyright: ignore[reportArgumentType]
+            begin(step).add_done_callback(lambda _: None)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+
+
+def test_an_interrupt_reaches_work_in_another_thread_and_its_jobs() -> None:
+    spark, told = Spark(), threading.Event()
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def work() -> str:
+        signal.pthread_kill(main, signal.SIGINT)
+        assert told.wait(30)
+        assert spark.cancelled.wait(30)
+        return "what nobody waits for any more"
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(spark, work, told.set)  # pyright: ignore[reportArgumentType]
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -49,6 +49,14 @@ def life(name: str, day: date, **more: Any) -> dict[str, Any]:
     return {"message_id": name, "day": day, "outcome": "completed", "total_us": 5, "last_seq": 1, **more}
 
 
+def test_tables_without_rows_answer_and_a_quarantine_that_was_never_needed_is_one(lake: Lake) -> None:
+    lake.commit(TURNS, [], Positions(1, 1))
+    with engine(lake) as light:
+        assert light.table("SELECT * FROM turns_clean").schema.names == TURNS.schema.names
+        assert light.rows("SELECT count(*) AS n FROM quarantine") == [{"n": 0}]
+        assert "quarantine" in light.tables()
+
+
 def test_a_question_about_some_days_opens_no_file_of_others(lake: Lake) -> None:
     for back in (0, 3, 29, 30, 90):
         put(lake, MESSAGE_LIFE, life(f"m{back}", ago(back), failures=1))

@@ -5,9 +5,10 @@ from typing import Any
 
 import apsw
 import pytest
+from pyspark.sql.datasource import EqualTo, In
 
 from postroom.pipeline.errors import LedgerGap
-from postroom.pipeline.sources.spark import LedgerStream, register
+from postroom.pipeline.sources.spark import LedgerStream, RangeReader, register
 from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.runtime import open_sync
 from tests.spark.lakes import copy_of
@@ -37,6 +38,38 @@ def test_comparisons_of_the_number_narrow_what_is_read(spark: Any, month: Sqlite
     numbers = some.select("seq").toArrow()["seq"].to_pylist()
     assert numbers
     assert all(20 < seq <= 40 for seq in numbers)
+
+
+def test_values_that_a_column_must_have_are_asked_of_the_store(month: SqliteSource) -> None:
+    """Not only left to Spark: nothing else leaves the store."""
+
+    def taken(table: str, *filters: Any) -> list[dict[str, Any]]:
+        reader = RangeReader(month, table, 2, [])
+        assert list(reader.pushFilters(list(filters))) == list(filters), "Spark looks at the answer too"
+        return [
+            row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()
+        ]
+
+    last = month.snapshot().head
+    numbers = In(("seq",), (3, 7, 8, last, last + 100))
+    assert [row["seq"] for row in taken("ledger", numbers)] == [3, 7, 8, last]
+    assert [row["seq"] for row in taken("ledger", numbers, In(("seq",), (7, last)))] == [7, last]
+    dead = taken("messages", EqualTo(("state",), "dead"))
+    assert dead
+    assert {row["state"] for row in dead} == {"dead"}
+    some = [row["id"] for row in dead[:2]]
+    kinds = EqualTo(("type",), "message.published")
+    assert [row["message_id"] for row in taken("ledger", kinds, In(("message_id",), tuple(some)))] == some
+    assert taken("messages", EqualTo(("state",), "dead"), EqualTo(("state",), "completed")) == []
+
+
+def test_the_same_rows_come_whether_spark_or_the_store_looks_for_them(
+    spark: Any, month: SqliteSource
+) -> None:
+    ledger, messages = read(spark, month), read(spark, month, table="messages")
+    assert ledger.where("seq IN (5, 2, 40)").select("seq").toArrow()["seq"].to_pylist() == [2, 5, 40]
+    states = messages.select("state").toArrow()["state"].to_pylist()
+    assert messages.where("state = 'completed'").count() == states.count("completed") > 0
 
 
 def test_messages_and_records_have_their_declared_columns(spark: Any, month: SqliteSource) -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from postroom.clock import Clock
 from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel import commands as c
+from postroom.kernel.erasure.subject import Subject
+from postroom.pipeline.errors import LakeMissing
 from postroom.pipeline.lake.opening import open_lake
 from postroom.runtime import Room
 
@@ -37,6 +39,12 @@ class StoreLake:
         from postroom.pipeline.jobs.erase import LakeEraser
 
         return LakeEraser(lake, self._clock)
+
+    async def search(self, tenant: str, scope: str, subject: Subject, queues: list[str] | None) -> list[str]:
+        try:
+            return await self._eraser().search(tenant, scope, subject, queues) if self.exists else []
+        except LakeMissing:
+            return []  # a folder in which no run has ended yet
 
     async def preview(self, tenant: str, message_ids: list[str]) -> int:
         return await self._eraser().preview(tenant, message_ids) if self.exists else 0

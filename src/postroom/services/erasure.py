@@ -220,7 +220,7 @@ class Erasures(Service):
     async def _walk(
         self, call: ServiceCall, job: ErasureJob, reach: Reach, *, execute: bool
     ) -> tuple[list[str], list[str]]:
-        """What is free, with what this job has erased before, and what is claimed."""
+        """What is free, also only in the lake, with what this job has erased before, and what is claimed."""
         assert job.subject is not None
         subject = msgspec.to_builtins(job.subject)
         free: list[str] = []
@@ -242,7 +242,18 @@ class Erasures(Service):
             free += (*step.earlier, *step.found)
             claimed += step.claimed
             after = step.next_after
+        free += [each for each in await self._search_lake(call, job, reach) if each not in claimed]
         return list(dict.fromkeys(free)), claimed
+
+    async def _search_lake(self, call: ServiceCall, job: ErasureJob, reach: Reach) -> list[str]:
+        """Also messages that were pruned from the store."""
+        lake = self._context.lake
+        if lake is None or job.subject is None:
+            return []
+        queues = None
+        if reach is not None:
+            queues = await call.look(lambda access: [access.queue_by_id(each).slug for each in reach])
+        return await lake.search(call.caller.tenant, job.scope, job.subject, queues)
 
     async def _run(self, command: c.Command) -> Any:
         return await self._context.room.run(command)

@@ -617,6 +617,9 @@ async def test_erasure_reaches_the_lake(tmp_path: Path) -> None:
     class Lake:
         asked: list[tuple[str, list[str]]] = []  # noqa: RUF012 - a stand-in
 
+        async def search(self, tenant: str, scope: str, subject: object, queues: object) -> list[str]:
+            return []
+
         async def preview(self, tenant: str, message_ids: list[str]) -> int:
             return len(message_ids)
 

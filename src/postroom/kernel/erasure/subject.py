@@ -24,6 +24,13 @@ MOST_DEPTH = 20
 class ErasableLake(Protocol):
     """What erasure asks of the pipeline's tables. The pipeline brings its own."""
 
+    async def search(
+        self, tenant: str, scope: str, subject: "Subject", queues: list[str] | None
+    ) -> list[str]:
+        """Messages of a scope, or of some of its queues, about a subject: also those that were pruned from
+        the hot store."""
+        ...
+
     async def preview(self, tenant: str, message_ids: list[str]) -> int:
         """How many rows hold something of these messages."""
         ...

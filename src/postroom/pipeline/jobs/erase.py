@@ -68,13 +68,22 @@ class LakeEraser:
         self._lake = lake
         self._clock = clock or SystemClock()
 
+    async def search(self, tenant: str, scope: str, subject: Subject, queues: list[str] | None) -> list[str]:
+        return await asyncio.to_thread(self.find, subject, tenant, scope, queues)
+
     async def preview(self, tenant: str, message_ids: list[str]) -> int:
         return await asyncio.to_thread(self.count, message_ids)
 
     async def erase(self, tenant: str, message_ids: list[str]) -> int:
         return await asyncio.to_thread(self.carry_out, message_ids)
 
-    def find(self, subject: Subject) -> list[str]:
+    def find(
+        self,
+        subject: Subject,
+        tenant: str | None = None,
+        scope: str | None = None,
+        queues: list[str] | None = None,
+    ) -> list[str]:
         """Messages of the lake that are about a subject, also those that the hot store no longer has."""
         from postroom.pipeline.serving.engine import engine
 
@@ -83,12 +92,18 @@ class LakeEraser:
             if not light.has("messages"):
                 return []
             column = MESSAGES.schema.field(place).name
+            narrowed = [(name, value) for name, value in (("tenant", tenant), ("scope", scope)) if value]
+            inside = "".join(f" AND {name} = ?" for name, _ in narrowed)
+            values: list[Any] = [value for _, value in narrowed]
+            if queues is not None:
+                inside += " AND list_contains(?, queue) AND list_contains(?, coalesce(origin_queue, queue))"
+                values += [queues, queues]
             if not path:
-                sql = f"SELECT DISTINCT id FROM messages WHERE {column} = ? ORDER BY id"  # noqa: S608 - a column
-                return [row["id"] for row in light.rows(sql, [subject.value])]
+                sql = f"SELECT DISTINCT id FROM messages WHERE {column} = ?{inside} ORDER BY id"  # noqa: S608 - columns
+                return [row["id"] for row in light.rows(sql, [subject.value, *values])]
             steps = [path] if place == "labels" else path.split(".")
-            sql = f"SELECT id, {column} AS text FROM messages WHERE contains({column}, ?)"  # noqa: S608 - a column
-            rows = light.rows(sql, [jsontext.text(steps[-1])])
+            sql = f"SELECT id, {column} AS text FROM messages WHERE contains({column}, ?){inside}"  # noqa: S608 - columns
+            rows = light.rows(sql, [jsontext.text(steps[-1]), *values])
         return sorted({row["id"] for row in rows if _leads_to(_opened(row["text"]), steps, subject.value)})
 
     def count(self, message_ids: Sequence[str]) -> int:

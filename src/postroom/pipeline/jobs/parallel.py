@@ -3,12 +3,14 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 AT_ONCE = 6
+CANCEL_EVERY_S = 0.1
+T = TypeVar("T")
 Begin = Callable[..., "Future[Any]"]
 
 
@@ -31,7 +33,24 @@ def together(spark: "SparkSession") -> Iterator[Begin]:
         except BaseException:
             # Also when somebody presses Ctrl-C: nobody waits for work whose result is not wanted.
             pool.shutdown(wait=False, cancel_futures=True)
-            _cancel(spark)
+            while wait(begun, timeout=CANCEL_EVERY_S).not_done:
+                _cancel(spark)  # again and again: a step may be about to begin its next job
+            raise
+
+
+def interruptible(
+    spark: "SparkSession", work: Callable[[], T], interrupted: Callable[[], None] = lambda: None
+) -> T:
+    """Work in a thread of its own: an interrupt then meets nobody in the middle of a word with the JVM, and
+    the jobs that run are cancelled in an orderly way. `interrupted` tells the work of it."""
+    with ThreadPoolExecutor(1, "pipeline") as pool:
+        future = pool.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            interrupted()
+            while wait([future], timeout=CANCEL_EVERY_S).not_done:
+                _cancel(spark)
             raise
 
 

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from postroom.pipeline.lake.lease import Lease
 
 REPORT_EVERY_S = 0.5
+_GROUP = "spark.jobGroup.id"
 
 
 class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,41 +54,59 @@ def reported(lease: "Lease", told: Told) -> Told:
 
 @contextmanager
 def watched(spark: "SparkSession", told: Told, step: str, rows: int) -> Iterator[None]:
-    """Tell how far the Spark jobs of a step are, by their tasks, while the block runs."""
+    """Tell how far the Spark jobs of this block are, by their tasks. What was told never goes back."""
     told(RunProgress(step=step, total=rows))
     done = threading.Event()
     begun = time.monotonic()
-    thread = threading.Thread(target=_follow, args=(spark, told, step, rows, done, begun), daemon=True)
-    tracker = getattr(spark, "_sc", None)
-    if tracker is not None and told is not silent:
+    context = getattr(spark, "_sc", None)
+    thread = None
+    if context is not None and told is not silent:
+        group = f"{step}-{time.monotonic_ns()}"
+        # Steps run side by side: each follows only what its own thread begins.
+        context.setLocalProperty(_GROUP, group)
+        follower = StepFollower(context.statusTracker(), group, told, step, rows, begun)
+        thread = threading.Thread(target=follower.follow, args=(done,), daemon=True)
         thread.start()
     try:
         yield
     finally:
         done.set()
-        if thread.is_alive():
+        if thread is not None:
             thread.join(2)
+            context.setLocalProperty(_GROUP, None)
     seconds = max(time.monotonic() - begun, 1e-6)
     told(RunProgress(step=step, done=rows, total=rows, rate=rows / seconds, finished=True))
 
 
-def _follow(
-    spark: "SparkSession", told: Told, step: str, rows: int, done: threading.Event, begun: float
-) -> None:
-    tracker = spark.sparkContext.statusTracker()
-    while not done.wait(0.5):
-        try:
-            finished = total = 0
-            for job in tracker.getActiveJobsIds():
-                info = tracker.getJobInfo(job)
-                for stage in info.stageIds if info else ():
-                    state = tracker.getStageInfo(stage)
-                    if state is not None:
-                        finished += state.numCompletedTasks
-                        total += state.numTasks
-        except Exception:
-            return  # the session is going away; the step itself will say why
+class StepFollower:
+    """Looks at the jobs of one step from time to time. More of them may begin while some have ended."""
+
+    def __init__(self, tracker: Any, group: str, told: Told, step: str, rows: int, begun: float) -> None:
+        self._tracker = tracker
+        self._group = group
+        self._told = told
+        self._step = step
+        self._rows = rows
+        self._begun = begun
+        self._most = 0
+
+    def follow(self, done: threading.Event) -> None:
+        while not done.wait(REPORT_EVERY_S):
+            try:
+                self.look()
+            except Exception:
+                return  # the session is going away; the step itself will say why
+
+    def look(self) -> None:
+        finished = total = 0
+        for job in self._tracker.getJobIdsForGroup(self._group):
+            info = self._tracker.getJobInfo(job)
+            for stage in info.stageIds if info else ():
+                state = self._tracker.getStageInfo(stage)
+                if state is not None:
+                    finished += state.numCompletedTasks
+                    total += state.numTasks
         if total:
-            share = finished / total
-            so_far = int(rows * share)
-            told(RunProgress(step=step, done=so_far, total=rows, rate=so_far / (time.monotonic() - begun)))
+            self._most = max(self._most, self._rows * finished // total)
+            rate = self._most / max(time.monotonic() - self._begun, 1e-6)
+            self._told(RunProgress(step=self._step, done=self._most, total=self._rows, rate=rate))

@@ -16,7 +16,7 @@ import pyarrow as pa
 from postroom.pipeline.errors import LakeMissing, QueryRefused, TableMissing
 from postroom.pipeline.lake.lake import Lake, LakeFile
 from postroom.pipeline.lake.remote import dataset
-from postroom.pipeline.lake.tables import ALL, BY_SHORT, MESSAGES, RECORDS, Table
+from postroom.pipeline.lake.tables import ALL, BY_SHORT, MESSAGES, QUARANTINE, RECORDS, Table
 
 MEMORY_MB = 512
 # Names people would look for, over bronze as it is kept.
@@ -39,6 +39,8 @@ class QueryEngine:
         self._there = {table.short for table in ALL if lake.exists(table)}
         if not self._there:
             raise LakeMissing(lake=lake.location)
+        # Nothing makes it but a finding: that there was none is an answer.
+        self._there.add(QUARANTINE.short)
         self._files: dict[str, list[LakeFile]] = {}
         self._mounted: dict[str, Days | None] = {}
         self._db = duckdb.connect(":memory:")

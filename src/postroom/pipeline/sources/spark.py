@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
     Filter,
     GreaterThan,
     GreaterThanOrEqual,
+    In,
     InputPartition,
     LessThan,
     LessThanOrEqual,
@@ -35,7 +36,7 @@ from postroom.pipeline.bronze.ingest import CLEAN
 from postroom.pipeline.errors import LedgerGap
 from postroom.pipeline.lake.tables import LEDGER, MESSAGES, RECORDS, Table
 from postroom.pipeline.sources.publish import PublishRow, letters, publish
-from postroom.pipeline.sources.sqlite import SqliteSource, open_source
+from postroom.pipeline.sources.sqlite import SqliteSource, Wanted, open_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +44,14 @@ if TYPE_CHECKING:
 EVENTS_PER_TASK = 250_000
 _TABLES = {"ledger": LEDGER, "records": RECORDS, "messages": MESSAGES}
 _NUMBER = {"ledger": "seq", "records": "id", "messages": "seq"}
+MOST_VALUES = 10_000
+"""Longer lists are left to Spark."""
+# What a store is asked for by value: columns that are taken in as they are.
+_ASKED = {
+    "ledger": {"type", "tenant", "scope", "queue", "message_id", "correlation_id", "causation_id", "actor"},
+    "records": {"kind", "tenant", "key", "correlation_id", "message_id"},
+    "messages": {"id", "tenant", "state", "message_type", "correlation_id", "causation_id", "parent_id"},
+}
 
 
 def register(spark: "SparkSession") -> None:
@@ -50,10 +59,11 @@ def register(spark: "SparkSession") -> None:
 
 
 class Range(InputPartition):
-    def __init__(self, after: int, up_to: int) -> None:
+    def __init__(self, after: int, up_to: int, wanted: Sequence[Wanted] = ()) -> None:
         super().__init__((after, up_to))
         self.after = after
         self.up_to = up_to
+        self.wanted = tuple(wanted)
 
 
 class PostroomSource(DataSource):
@@ -110,14 +120,15 @@ def _pieces(after: int, up_to: int, size: int) -> list[Range]:
 def _read(source: SqliteSource, table: str, part: Range) -> Iterator[pa.RecordBatch]:
     declared: Table = _TABLES[table]
     raw = {"ledger": source.ledger, "records": source.records, "messages": source.rows}[table]
-    for batch in raw(part.after, part.up_to):
+    for batch in raw(part.after, part.up_to, part.wanted):
         if batch.num_rows:
             clean = CLEAN[declared.name](batch).select(declared.schema.names).cast(declared.schema)
             yield from clean.to_batches()
 
 
 class RangeReader(DataSourceReader):
-    """One task for each range of numbers. Comparisons of the number narrow what is read."""
+    """One task for each range of numbers. Comparisons of the number narrow what is read, and so do values
+    that a column must have; of those Spark looks at the answer again."""
 
     def __init__(self, source: SqliteSource, table: str, rows: int, names: Sequence[str]) -> None:
         self._source = source
@@ -125,6 +136,8 @@ class RangeReader(DataSourceReader):
         self._rows = rows
         self._after = 0
         self._up_to: int | None = None
+        self._numbers: set[int] | None = None
+        self._wanted: list[Wanted] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         for each in filters:
@@ -132,9 +145,15 @@ class RangeReader(DataSourceReader):
                 yield each
 
     def _narrow(self, given: Filter) -> bool:
-        if getattr(given, "attribute", None) != (_NUMBER[self._table],):
-            return False
+        """Whether Spark need not look again."""
+        column: Any = getattr(given, "attribute", None)
         value: Any = getattr(given, "value", None)
+        if column != (_NUMBER[self._table],):
+            self._ask(column, given)
+            return False
+        if isinstance(given, In) and all(isinstance(each, int) for each in value):
+            self._numbers = set(value) if self._numbers is None else self._numbers & set(value)
+            return False
         if not isinstance(value, int):
             return False
         if isinstance(given, GreaterThan | GreaterThanOrEqual | EqualTo):
@@ -144,6 +163,13 @@ class RangeReader(DataSourceReader):
             self._up_to = last if self._up_to is None else min(self._up_to, last)
         return isinstance(given, GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual | EqualTo)
 
+    def _ask(self, column: Any, given: Filter) -> None:
+        if not isinstance(given, EqualTo | In) or len(column) != 1 or column[0] not in _ASKED[self._table]:
+            return
+        values = given.value if isinstance(given, In) else (given.value,)
+        if 0 < len(values) <= MOST_VALUES and all(isinstance(each, str) for each in values):
+            self._wanted.append(Wanted(column[0], tuple(values)))
+
     def partitions(self) -> Sequence[InputPartition]:
         snapshot = self._source.snapshot()
         last = {"ledger": snapshot.head, "records": snapshot.records, "messages": snapshot.messages}[
@@ -151,7 +177,21 @@ class RangeReader(DataSourceReader):
         ]
         if self._up_to is not None:
             last = min(last, self._up_to)
-        return _pieces(self._after, last, self._rows) or [Range(0, 0)]
+        if self._numbers is not None:
+            return self._by_number(last)
+        return [
+            Range(each.after, each.up_to, self._wanted) for each in _pieces(self._after, last, self._rows)
+        ] or [Range(0, 0)]
+
+    def _by_number(self, last: int) -> list[InputPartition]:
+        """Each task some of the numbers asked for, and not what lies between them."""
+        numbers = sorted(each for each in self._numbers or () if self._after < each <= last)
+        size = min(self._rows, MOST_VALUES)
+        some = [numbers[first : first + size] for first in range(0, len(numbers), size)]
+        own = _NUMBER[self._table]
+        return [Range(each[0] - 1, each[-1], (*self._wanted, Wanted(own, tuple(each)))) for each in some] or [
+            Range(0, 0)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)

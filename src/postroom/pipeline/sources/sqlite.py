@@ -89,6 +89,13 @@ WHERE l.seq > ? AND l.seq <= ? AND l.type IN ({ending}) AND m.updated_at = l.tim
 """
 
 
+class Wanted(msgspec.Struct, frozen=True):
+    """Only rows with one of these values in a column. A hint: a source may give more than was asked for."""
+
+    column: str
+    values: tuple[int | str, ...]
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """How far the store had come at one moment."""
 
@@ -210,16 +217,18 @@ class SqliteSource(msgspec.Struct, frozen=True):
                 rows += _dicts(db, sql, (*(value for _, value in asked), limit))
         return rows
 
-    def ledger(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
+    def ledger(self, after: int, up_to: int, wanted: Sequence[Wanted] = ()) -> Iterator[pa.RecordBatch]:
         """Events of a range, in order."""
-        return self._batches(_LEDGER, (after, up_to))
+        more, values = _conditions(wanted)
+        return self._batches(_LEDGER + more, (after, up_to, *values))
 
     def packed(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
         """The same with the columns that repeat as one, a JSON list of type, tenant, scope, queue, actor."""
         return self._batches(_PACKED, (after, up_to))
 
-    def records(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
-        return self._batches(_RECORDS, (after, up_to))
+    def records(self, after: int, up_to: int, wanted: Sequence[Wanted] = ()) -> Iterator[pa.RecordBatch]:
+        more, values = _conditions(wanted)
+        return self._batches(_RECORDS + more, (after, up_to, *values))
 
     def ended(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
         """Messages that an event of this range ended, as they are."""
@@ -231,19 +240,20 @@ class SqliteSource(msgspec.Struct, frozen=True):
         sql = f"{_ENDED_FIRST} UNION ALL {live} UNION ALL {kept}"
         return self._batches(sql, (after, up_to, after, up_to))
 
-    def rows(self, after: int, up_to: int) -> Iterator[pa.RecordBatch]:
+    def rows(self, after: int, up_to: int, wanted: Sequence[Wanted] = ()) -> Iterator[pa.RecordBatch]:
         """All messages of a range, whatever their state, in the shape of those that have ended."""
         place = "FROM ledger l CROSS JOIN {rows} m ON m.id = l.message_id {contents}"
         every = (
             _ENDED[: _ENDED.index("WHERE")].replace(place, "FROM {rows} m {contents}").replace("l.seq", "0")
         )
-        clause = "WHERE m.seq > ? AND m.seq <= ?"
+        more, values = _conditions(wanted, "m.")
+        clause = f"WHERE m.seq > ? AND m.seq <= ?{more}"
         live = every.format(rows="messages", contents="CROSS JOIN contents c ON c.seq = m.seq") + clause
         kept = (every.format(rows="archive", contents="") + clause).replace("c.", "m.")
         sql = f"{_ENDED_FIRST} UNION ALL {live} UNION ALL {kept}"
-        return self._batches(sql, (after, up_to, after, up_to))
+        return self._batches(sql, (after, up_to, *values, after, up_to, *values))
 
-    def _batches(self, sql: str, bindings: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, sql: str, bindings: tuple[int | str, ...]) -> Iterator[pa.RecordBatch]:
         try:
             with adbc.connect(self._address()) as db, db.cursor() as cursor:
                 # Beside other readers a moment may have to be waited for, as when the log is looked through.
@@ -289,6 +299,16 @@ _PARTS = {
     "messages": {"c": "c", "join": "JOIN contents c ON c.seq = m.seq"},
     "archive": {"c": "m", "join": ""},
 }
+
+
+def _conditions(wanted: Sequence[Wanted], prefix: str = "") -> tuple[str, list[int | str]]:
+    """More of a WHERE, and its values. Columns are those of tables, never anybody's words."""
+    text = "".join(
+        f" AND {prefix}{each.column} IN ({', '.join('?' * len(each.values))})"
+        for each in wanted
+        if each.values
+    )
+    return text, [value for each in wanted for value in each.values]
 
 
 def _escaped(word: str) -> str:

@@ -197,11 +197,13 @@ def run(
 
 
 def _carry_out(at: CommandContext, lake: "Lake", options: "Options", where: "Where") -> "Summary":
+    from postroom.pipeline.jobs.parallel import interruptible
     from postroom.pipeline.jobs.run import run as run_once
     from postroom.pipeline.jobs.session import session
 
+    source = source_of(at)
     with ProgressMeter(at) as meter, session(where) as spark:
-        return run_once(spark, lake, source_of(at), at.clock, options, meter)
+        return interruptible(spark, lambda: run_once(spark, lake, source, at.clock, options, meter))
 
 
 @command(app, "verify", examples=["postroom pipeline verify", "postroom pipeline verify --repair"])
@@ -294,6 +296,7 @@ def watch(
     memory: MemoryOption = 1024,
 ) -> None:
     """Stay with the store: a run whenever there is something new. Ctrl-C ends it."""
+    from postroom.pipeline.jobs.parallel import interruptible
     from postroom.pipeline.jobs.session import session
     from postroom.pipeline.jobs.watch import watch as stay
 
@@ -304,7 +307,9 @@ def watch(
 
     with session(_where(at, found, master, remote, memory)) as spark:
         try:
-            stay(spark, found, source, at.clock, stop, every_s=every, done=done)
+            interruptible(
+                spark, lambda: stay(spark, found, source, at.clock, stop, every_s=every, done=done), stop.set
+            )
         except KeyboardInterrupt:
             at.out.say("The watch has ended; what was committed stays.")
 
