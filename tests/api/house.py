@@ -59,10 +59,10 @@ class House:
 
 
 @asynccontextmanager
-async def served(app: OfficeApi) -> AsyncIterator[str]:
-    listener = listen("127.0.0.1", 0)
+async def served(app: OfficeApi, host: str = "127.0.0.1") -> AsyncIterator[str]:
+    listener = listen(host, 0)
     async with serving(app, listener):
-        yield url_of("127.0.0.1", listener)
+        yield url_of(host, listener)
 
 
 @asynccontextmanager
@@ -73,8 +73,11 @@ async def opened(
     visitors: bool = True,
     script: dict[str, Any] | None = None,
     clock: Clock | None = None,
+    host: str = "127.0.0.1",
+    fed_from: str | None = None,
     **changes: Any,
 ) -> AsyncIterator[House]:
+    """`fed_from` is another store than its own, for executors that ask it."""
     home = folder / "home"
     home.mkdir()
     settings = SettingsFile(home / "settings.json")
@@ -98,7 +101,8 @@ async def opened(
             translate=translator(room, lambda: staff.office.directory),
         )
         try:
-            async with served(application(front, visitors=visitors)) as url:
+            store = fed_from or str(home / "postroom.db")
+            async with served(application(front, store, visitors=visitors), host) as url:
                 headers = {"authorization": f"Bearer {TOKEN}"}
                 async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as http:
                     yield House(front, url, http)

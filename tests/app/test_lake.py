@@ -9,7 +9,8 @@ from postroom.clock import SystemClock
 from postroom.kernel.erasure.subject import Subject
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import MESSAGES
-from postroom.services import Services, callers
+from postroom.services import callers
+from postroom.services.container import Services
 from tests.pipeline.tiny import put, rows
 
 OFFICER = callers.owner(actor="officer")

@@ -31,12 +31,20 @@ ENV = {
 
 
 @contextmanager
-def started(log: Path, ready: str, *words: str) -> Iterator[str]:
-    """A process of Spark; the line of its log that says it is ready. It is ended with all it started."""
+def started(log: Path, ready: str, *words: str, within: tuple[str, ...] = (), **more: str) -> Iterator[str]:
+    """A process of Spark; the line of its log that says it is ready. It is ended with all it started.
+
+    `within` is a command that starts it in surroundings of its own, `more` its environment.
+    """
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [f"{HOME}/bin/{words[0]}", *words[1:]],
-            env={**ENV, "SPARK_WORKER_DIR": str(log.parent / "work"), "SPARK_LOG_DIR": str(log.parent)},
+            [*within, f"{HOME}/bin/{words[0]}", *words[1:]],
+            env={
+                **ENV,
+                "SPARK_WORKER_DIR": str(log.parent / "work"),
+                "SPARK_LOG_DIR": str(log.parent),
+                **more,
+            },
             stdout=out,
             stderr=subprocess.STDOUT,
             cwd=log.parent,
@@ -62,11 +70,11 @@ def _wait(process: "subprocess.Popen[bytes]", said: IO[str], ready: str) -> str:
     raise AssertionError("".join(lines[-30:]))
 
 
-def pipeline(month: SqliteSource, lake: Path, *more: str) -> Lake:
+def pipeline(month: SqliteSource, lake: Path, *more: str, **env: str) -> Lake:
     words = ["pipeline", "run", "--store", month.path, "--lake", str(lake), "--json", *more]
     done = subprocess.run(
         [sys.executable, "-m", "postroom", *words],
-        env=ENV,
+        env={**ENV, **env},
         capture_output=True,
         text=True,
         timeout=600,

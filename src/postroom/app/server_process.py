@@ -14,7 +14,7 @@ from pathlib import Path
 
 import postroom
 from postroom import Room, __version__
-from postroom.api import queue
+from postroom.api import feed, queue
 from postroom.api.app import OfficeApi, create_app
 from postroom.api.auth.agent_tokens import AgentTokens
 from postroom.api.auth.owner_token import OwnerToken, owners_token
@@ -258,7 +258,7 @@ def application(
     name, *others = PREFIXES
     return create_app(
         replace(front, check_key=front.services.authentication.find_holder),
-        more=[queue.router(front.services, name), past],
+        more=[queue.router(front.services, name), past, feed.routes(store)],
         aliases=dict.fromkeys(others, name),
     )
 

@@ -42,6 +42,13 @@ class SparkNotReached(PipelineError):
     code = "SPARK_NOT_REACHED"
 
 
+class FeedBroken(PipelineError):
+    """The rows of the store did not come from {url}: {reason}. Check --feed, that the office runs there, and
+    that POSTROOM_TOKEN is its owner's; then run it again."""
+
+    code = "FEED_BROKEN"
+
+
 class PipelineBusy(Conflict):
     """Another run works on the lake {lake} (pid {pid}, since {since}). Wait until it ends, or stop it."""
 

@@ -9,7 +9,18 @@ from pathlib import Path
 
 LONGEST_LOG = 10 << 20
 # The rest of the environment holds other people's secrets, and a run needs none of them.
-_NEEDED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "JAVA_HOME", "LD_LIBRARY_PATH")
+_NEEDED = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "TZ",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+    "JAVA_HOME",
+    "LD_LIBRARY_PATH",
+    "POSTROOM_HOME",
+)
 _NEEDED_PARTS = ("LC_", "PYTHON", "VIRTUAL_ENV", "SPARK_", "PYSPARK_", "POSTROOM_SPARK_", "AWS_", "HADOOP_")
 
 

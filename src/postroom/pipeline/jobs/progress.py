@@ -71,7 +71,7 @@ def watched(spark: "SparkSession", told: Told, step: str, rows: int) -> Iterator
         yield
     finally:
         done.set()
-        if thread is not None:
+        if thread is not None and context is not None:
             thread.join(2)
             context.setLocalProperty(_GROUP, None)
     seconds = max(time.monotonic() - begun, 1e-6)

@@ -4,12 +4,13 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from postroom.errors import InvalidField
 from postroom.pipeline.errors import PartMissing, SparkFailed, SparkNotReached
 from postroom.pipeline.jobs.java import find_java
 
@@ -38,18 +39,58 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool = False
     """For little work: a JVM that starts fast and compiles little, instead of one that runs fast later."""
     settings: dict[str, str] = {}
+    """Anything of Spark's own, which comes before what is set here."""
+    driver_host: str | None = None
+    """Under which name or address workers reach the driver. On this machine alone: 127.0.0.1."""
+    bind_address: str | None = None
+    py_files: tuple[str, ...] = ()
 
     @property
     def local(self) -> bool:
         return self.remote is None and self.master.startswith("local")
 
 
-def where(master: str | None, remote: str | None, memory_mb: int = MEMORY_MB) -> Where:
+def where(
+    master: str | None,
+    remote: str | None,
+    memory_mb: int = MEMORY_MB,
+    *,
+    conf: Sequence[str] = (),
+    driver_host: str | None = None,
+    bind_address: str | None = None,
+    py_files: Sequence[str] = (),
+) -> Where:
     """What was asked for, else POSTROOM_SPARK_REMOTE and POSTROOM_SPARK_MASTER, else all cores here."""
     if master is None and remote is None:
         remote = os.environ.get("POSTROOM_SPARK_REMOTE") or None
         master = os.environ.get("POSTROOM_SPARK_MASTER") or None
-    return Where(master=master or "local[*]", remote=remote if master is None else None, memory_mb=memory_mb)
+    for file in py_files:
+        if "://" not in file and not Path(file).is_file():
+            raise InvalidField("--py-files", f"{file} is no file")
+    return Where(
+        master=master or "local[*]",
+        remote=remote if master is None else None,
+        memory_mb=memory_mb,
+        settings=dict(_setting(each) for each in conf),
+        driver_host=driver_host or os.environ.get("POSTROOM_SPARK_DRIVER_HOST") or None,
+        bind_address=bind_address or os.environ.get("POSTROOM_SPARK_BIND_ADDRESS") or None,
+        py_files=tuple(py_files),
+    )
+
+
+def _setting(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise InvalidField("--conf", f"is {given!r}, must be like spark.executor.memory=2g")
+    return name, value
+
+
+def _addresses(at: Where) -> dict[str, str]:
+    """On this machine nobody else is to reach the driver; workers elsewhere must."""
+    alone = "127.0.0.1" if at.local else None
+    host, bind = at.driver_host or alone, at.bind_address or alone
+    named = {"spark.driver.host": host, "spark.driver.bindAddress": bind}
+    return {key: value for key, value in named.items() if value}
 
 
 def settings(at: Where) -> dict[str, str]:
@@ -57,8 +98,7 @@ def settings(at: Where) -> dict[str, str]:
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
+        **_addresses(at),
         "spark.sql.session.timeZone": "UTC",
         PIECES: str(at.partitions or (cores if at.quick else 2 * cores)),
         "spark.sql.adaptive.enabled": "false",
@@ -79,7 +119,8 @@ def settings(at: Where) -> dict[str, str]:
         # Else every expression asks the JVM several times where in our code it was written.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.python.worker.reuse": "true",
-        "spark.python.daemon.module": "postroom.pipeline.jobs.preloaded",
+        # It must be installed where workers are: what is sent along comes only after it has started.
+        **({} if at.py_files else {"spark.python.daemon.module": "postroom.pipeline.jobs.preloaded"}),
         "spark.log.level": "ERROR",
         **(QUICK_PLANS if at.quick else {}),
         **at.settings,
@@ -101,7 +142,11 @@ def start(at: Where, name: str = "postroom") -> "SparkSession":
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise PartMissing(package="pyspark") from error
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if at.local:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    else:
+        # Python may be elsewhere where workers are, or come packed with the job.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if at.remote is not None:
         return _connect(at)
@@ -109,7 +154,8 @@ def start(at: Where, name: str = "postroom") -> "SparkSession":
     scratch.mkdir(mode=0o700, exist_ok=True)
     java = find_java(os.environ, scratch)
     os.environ["JAVA_HOME"] = str(java.home)
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    if at.local and at.bind_address is None:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ.pop("SPARK_REMOTE", None)
     builder = SparkSession.builder.master(at.master).appName(name)
     for key, value in settings(at).items():
@@ -124,6 +170,8 @@ def start(at: Where, name: str = "postroom") -> "SparkSession":
             raise SparkNotReached(address=at.master, reason=reason) from error
         raise SparkFailed(reason=reason) from error
     spark.sparkContext.setLogLevel("OFF")
+    for file in at.py_files:
+        spark.sparkContext.addPyFile(file)
     return spark
 
 
@@ -150,7 +198,11 @@ def _connect(at: Where) -> "SparkSession":
         builder = SparkSession.builder.remote(at.remote or "")
         for key in ("spark.sql.session.timeZone", "spark.sql.join.preferSortMergeJoin"):
             builder = builder.config(key, settings(at)[key])
+        for key, value in at.settings.items():
+            builder = builder.config(key, value)
         spark = builder.getOrCreate()
+        if at.py_files:
+            spark.addArtifacts(*at.py_files, pyfile=True)
         spark.range(1).count()
     except ImportError as error:
         raise PartMissing(package=f"{error.name} (pyspark[connect])") from error

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from postroom.pipeline.jobs.session import Where
     from postroom.pipeline.lake.lake import Lake
     from postroom.pipeline.serving.engine import QueryEngine
+    from postroom.pipeline.sources.sqlite import SqliteSource
 
 app = group("pipeline", "History, traces, costs and insights: the lake, on Spark.")
 
@@ -55,6 +56,36 @@ RemoteOption = Annotated[
 MemoryOption = Annotated[
     int, option("MB", "Memory of the driver's JVM. Default 1024.", "--memory", panel=SPARK)
 ]
+ConfOption = Annotated[
+    list[str] | None,
+    option("KEY=VALUE", "A setting of Spark's own; may be given several times.", "--conf", panel=SPARK),
+]
+DriverHostOption = Annotated[
+    str | None,
+    option(
+        "HOST",
+        "Where workers reach this process. Else POSTROOM_SPARK_DRIVER_HOST.",
+        "--driver-host",
+        panel=SPARK,
+    ),
+]
+BindAddressOption = Annotated[
+    str | None,
+    option("ADDRESS", "Where it listens. Else POSTROOM_SPARK_BIND_ADDRESS.", "--bind-address", panel=SPARK),
+]
+PyFilesOption = Annotated[
+    list[str] | None,
+    option("FILE", "Python files for workers; may be given several times.", "--py-files", panel=SPARK),
+]
+FeedOption = Annotated[
+    str | None,
+    option(
+        "URL",
+        "Workers read the store through the office that runs there. Else POSTROOM_SPARK_FEED.",
+        "--feed",
+        panel=SPARK,
+    ),
+]
 SinceOption = Annotated[When | None, option("TIME", "From this time on, or so long ago.", "--since")]
 
 
@@ -69,13 +100,21 @@ def lake_of(at: CommandContext, named: str | None) -> "Lake":
     return Lake(where if "://" in where else str(Path(where).expanduser().absolute()))
 
 
-def source_of(at: CommandContext):
+def source_of(at: CommandContext, feed: str | None = None) -> "SqliteSource":
     from postroom.pipeline.sources.sqlite import SqliteSource
 
     path = at.path
     if not path.is_file():
         raise NoStore(path=str(path))
-    return SqliteSource(str(path.absolute()))
+    source = SqliteSource(str(path.absolute()))
+    feed = feed or os.environ.get("POSTROOM_SPARK_FEED")
+    if not feed:
+        return source
+    from postroom.app.home import Home
+    from postroom.pipeline.sources.feed import fed
+    from postroom.terminal.cli.connection import token_of
+
+    return fed(source, feed, token_of(Home.of()))
 
 
 @contextmanager
@@ -87,11 +126,9 @@ def light(at: CommandContext, lake: str | None) -> "Iterator[QueryEngine]":
         yield opened
 
 
-def _where(at: CommandContext, lake: "Lake", master: str | None, remote: str | None, memory: int) -> "Where":
-    from postroom.pipeline.jobs.session import where
+def _where(at: CommandContext, lake: "Lake", chosen: "Where") -> "Where":
     from postroom.pipeline.lake.tables import LEDGER
 
-    chosen = where(master, remote, memory)
     new = source_of(at).snapshot().head - lake.positions(LEDGER).ledger
     return msgspec.structs.replace(chosen, quick=chosen.local and new < LITTLE)
 
@@ -166,6 +203,11 @@ def run(
     master: MasterOption = None,
     remote: RemoteOption = None,
     memory: MemoryOption = 1024,
+    conf: ConfOption = None,
+    driver_host: DriverHostOption = None,
+    bind_address: BindAddressOption = None,
+    py_files: PyFilesOption = None,
+    feed: FeedOption = None,
 ) -> None:
     """Bring everything new from the store into the lake, and work out what it means.
 
@@ -174,9 +216,10 @@ def run(
     from postroom.pipeline.errors import PartMissing
 
     found = lake_of(at, lake)
-    source = source_of(at)
+    source = source_of(at, feed)
     try:
         from postroom.pipeline.jobs.run import Options, nothing_to_do
+        from postroom.pipeline.jobs.session import where
     except ImportError as error:
         raise PartMissing(package=error.name or "deltalake") from error
     options = Options(
@@ -186,23 +229,33 @@ def run(
         verify=not trust,
         since=since.before(at.clock.now()) if since is not None else None,
     )
+    spark = where(
+        master,
+        remote,
+        memory,
+        conf=conf or (),
+        driver_host=driver_host,
+        bind_address=bind_address,
+        py_files=py_files or (),
+    )
     idle = nothing_to_do(found, source, options)
     if idle is not None:
         told = f"Nothing is new: the lake is at event {idle.position:,}, where the store is."
         at.out.show({**_document(idle, held=True)}, told)
         return
-    done = _carry_out(at, found, options, _where(at, found, master, remote, memory))
+    done = _carry_out(at, found, source, options, spark)
     held = _hold(at, found)
     at.out.show(_document(done, held), *_told(done, held))
 
 
-def _carry_out(at: CommandContext, lake: "Lake", options: "Options", where: "Where") -> "Summary":
+def _carry_out(
+    at: CommandContext, lake: "Lake", source: "SqliteSource", options: "Options", chosen: "Where"
+) -> "Summary":
     from postroom.pipeline.jobs.parallel import interruptible
     from postroom.pipeline.jobs.run import run as run_once
     from postroom.pipeline.jobs.session import session
 
-    source = source_of(at)
-    with ProgressMeter(at) as meter, session(where) as spark:
+    with ProgressMeter(at) as meter, session(_where(at, lake, chosen)) as spark:
         return interruptible(spark, lambda: run_once(spark, lake, source, at.clock, options, meter))
 
 
@@ -222,9 +275,10 @@ def verify(
     _must_exist(found)
     if repair:
         from postroom.pipeline.jobs.run import Options
+        from postroom.pipeline.jobs.session import where
 
         options = Options(scrub=True)
-        done = _carry_out(at, found, options, _where(at, found, master, remote, memory))
+        done = _carry_out(at, found, source_of(at), options, where(master, remote, memory))
         held = _hold(at, found)
         at.out.show(_document(done, held), *(done.repaired or ["Nothing is damaged."]))
         return
@@ -294,18 +348,32 @@ def watch(
     master: MasterOption = None,
     remote: RemoteOption = None,
     memory: MemoryOption = 1024,
+    conf: ConfOption = None,
+    driver_host: DriverHostOption = None,
+    bind_address: BindAddressOption = None,
+    py_files: PyFilesOption = None,
+    feed: FeedOption = None,
 ) -> None:
     """Stay with the store: a run whenever there is something new. Ctrl-C ends it."""
     from postroom.pipeline.jobs.parallel import interruptible
-    from postroom.pipeline.jobs.session import session
+    from postroom.pipeline.jobs.session import session, where
     from postroom.pipeline.jobs.watch import watch as stay
 
-    found, source, stop = lake_of(at, lake), source_of(at), threading.Event()
+    found, source, stop = lake_of(at, lake), source_of(at, feed), threading.Event()
+    chosen = where(
+        master,
+        remote,
+        memory,
+        conf=conf or (),
+        driver_host=driver_host,
+        bind_address=bind_address,
+        py_files=py_files or (),
+    )
 
     def done(summary: "Summary") -> None:
         at.out.say(f"{iso(at.clock.now())}  {some(summary.events, 'event')} in {span(summary.seconds)}")
 
-    with session(_where(at, found, master, remote, memory)) as spark:
+    with session(_where(at, found, chosen)) as spark:
         try:
             interruptible(
                 spark, lambda: stay(spark, found, source, at.clock, stop, every_s=every, done=done), stop.set
