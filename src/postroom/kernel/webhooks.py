@@ -7,6 +7,7 @@ import msgspec
 from postroom.clock import iso
 from postroom.errors import InvalidField
 from postroom.kernel import commands as c
+from postroom.kernel import jsontext
 from postroom.kernel.model import NewMessage
 
 KIND = "webhook"
@@ -71,6 +72,13 @@ def delivery(hook: Webhook, told: dict[str, Any], message_id: str | None) -> c.P
         source_id=hook.id,
     )
     return c.Publish(queue=QUEUE, messages=[message], actor="webhooks", tenant=TENANT)
+
+
+def payload_of(body: bytes | None) -> dict[str, Any]:
+    """What a delivery tells; nothing when it was erased, and of tests nothing but the webhook itself."""
+    told = jsontext.decode(body) if body else None
+    payload = told.get("payload") if isinstance(told, dict) else None
+    return payload if isinstance(payload, dict) else {}
 
 
 def make_queue() -> tuple[c.Command, ...]:

@@ -19,6 +19,7 @@ from postroom.services import documents
 from postroom.services.access import Access
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, Service, ServiceCall
+from postroom.services.errors import NoSuchThing
 
 Reach = tuple[int, ...] | None
 """The queues in which a caller may erase; None: all."""
@@ -50,6 +51,8 @@ class ErasureJob(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     created_at: int = 0
     completed_at: int | None = None
+    queue_ids: Reach = None
+    """In which queues it was looked: what was found there is for those who may erase there."""
 
 
 class Erasures(Service):
@@ -70,7 +73,7 @@ class Erasures(Service):
         """Ask for an erasure. It counts what it would do; nothing is erased before `execute`."""
         async with self._call(caller, self.CREATE) as call:
             place, reach = await call.look(lambda access: _enter(access, scope))
-            job = self._draft(place, subject, mode, dry_run)
+            job = self._draft(place, subject, mode, dry_run, reach)
             counted = await self._count(call, job, reach)
             await call.commit(_put(call, counted), job=job.id)
             return counted
@@ -81,16 +84,17 @@ class Erasures(Service):
         """As `create`, without leaving a trace: what an erasure would find."""
         async with self._call(caller, self.PREVIEW) as call:
             place, reach = await call.look(lambda access: _enter(access, scope))
-            return await self._count(call, self._draft(place, subject, mode, dry_run), reach)
+            return await self._count(call, self._draft(place, subject, mode, dry_run, reach), reach)
 
     async def list_all(self, caller: Caller, scope: str) -> list[ErasureJob]:
         """The erasures of a scope; once carried out, without what they looked for."""
         async with self._call(caller, self.LIST) as call:
 
             def find(access: Access) -> list[ErasureJob]:
-                place = access.scope(scope)
+                place, reach = _enter(access, scope)
                 found = documents.list_documents(access, erasure.KIND, f"{place.id}/")
-                return [msgspec.convert(each.data, ErasureJob) for each in found]
+                jobs = [msgspec.convert(each.data, ErasureJob) for each in found]
+                return [job for job in jobs if _is_within(job, reach)]
 
             return await call.look(find, quick=False)
 
@@ -118,13 +122,13 @@ class Erasures(Service):
         """Make a job and carry it out at once."""
         async with self._call(caller, self.EXECUTE) as call:
             place, reach = await call.look(lambda access: _enter(access, scope))
-            job = self._draft(place, subject, mode, False)
+            job = self._draft(place, subject, mode, False, reach)
             call.details = {"job": job.id}
             return await self._execute(call, job, reach)
 
     # parts
 
-    def _draft(self, scope: Scope, subject: Subject, mode: str, dry_run: bool) -> ErasureJob:
+    def _draft(self, scope: Scope, subject: Subject, mode: str, dry_run: bool, reach: Reach) -> ErasureJob:
         erasure.check_subject(subject)
         if mode not in MODES:
             raise InvalidField("mode", f"is {mode!r}, must be {' or '.join(MODES)}")
@@ -136,6 +140,7 @@ class Erasures(Service):
             mode=mode,
             dry_run=dry_run,
             created_at=self._now(),
+            queue_ids=reach,
         )
 
     async def _count(self, call: ServiceCall, job: ErasureJob, reach: Reach) -> ErasureJob:
@@ -267,7 +272,14 @@ def _enter(access: Access, scope: str) -> tuple[Scope, Reach]:
 def _find(access: Access, scope: str, job_id: str) -> tuple[ErasureJob, Reach]:
     place, reach = _enter(access, scope)
     found = documents.find_document(access, erasure.KIND, f"{place.id}/{job_id}", "gdpr job")
-    return msgspec.convert(found.data, ErasureJob), reach
+    job = msgspec.convert(found.data, ErasureJob)
+    if not _is_within(job, reach):
+        raise NoSuchThing(what="gdpr job", id=job_id)
+    return job, reach
+
+
+def _is_within(job: ErasureJob, reach: Reach) -> bool:
+    return reach is None or (job.queue_ids is not None and set(job.queue_ids) <= set(reach))
 
 
 def _refuse_done(job: ErasureJob) -> None:

@@ -20,7 +20,7 @@ from postroom.services import documents
 from postroom.services.access import Access
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, Service, ServiceCall
-from postroom.services.errors import AclDenied
+from postroom.services.errors import AclDenied, NoSuchThing
 
 MOST_TRIED = 10_000
 DRAFT = "draft"
@@ -179,7 +179,8 @@ class Rules(Service):
         return scope, made
 
     def _all(self, access: Access, scope: Scope) -> tuple[Scope, list[Rule]]:
-        return scope, rule.ordered(documents.list_documents(access, rule.KIND, f"{scope.id}/"))
+        found = rule.ordered(documents.list_documents(access, rule.KIND, f"{scope.id}/"))
+        return scope, [each for each in found if _is_seen(access, scope, each)]
 
     def _named(self, access: Access, scope: Scope, rule_id: str) -> ScopedRule:
         return _name_queues(access, scope, [_find(access, scope, rule_id)])[0]
@@ -200,7 +201,20 @@ class Rules(Service):
 
 
 def _find(access: Access, scope: Scope, rule_id: str) -> Rule:
-    return rule.read(documents.find_document(access, rule.KIND, f"{scope.id}/{rule_id}", "rule").data)
+    found = rule.read(documents.find_document(access, rule.KIND, f"{scope.id}/{rule_id}", "rule").data)
+    if not _is_seen(access, scope, found):
+        raise NoSuchThing(what="rule", id=rule_id)
+    return found
+
+
+def _is_seen(access: Access, scope: Scope, found: Rule) -> bool:
+    """What a rule says of a queue is for those who may know of the queue."""
+    sight = access.sight(scope)
+    if sight.is_whole:
+        return True
+    closed = {queue.id for queue in access.reader.queues(access.tenant, scope.slug)}
+    closed -= {queue.id for queue in access.list_queues(scope)}
+    return closed.isdisjoint(_queues_of(found))
 
 
 def _reset(found: Rule) -> Rule:
@@ -228,6 +242,11 @@ def _targets(action: Action) -> tuple[int, ...]:
     return action.targets if action.target is None else (action.target, *action.targets)
 
 
+def _queues_of(found: Rule) -> tuple[int, ...]:
+    targets = _targets(found.action)
+    return targets if found.source is None else (found.source, *targets)
+
+
 def _require(access: Access, queue_id: int, wanted: Permission) -> None:
     queue = access.queue_by_id(queue_id)
     scope = access.find_scope(queue.scope)
@@ -238,8 +257,9 @@ def _require(access: Access, queue_id: int, wanted: Permission) -> None:
 def _name_queues(access: Access, scope: Scope, rules: list[Rule]) -> list[ScopedRule]:
     found = []
     for each in rules:
-        named = _targets(each.action) if each.source is None else (each.source, *_targets(each.action))
-        found.append(ScopedRule(each, scope.id, {number: access.queue_path(number) for number in named}))
+        found.append(
+            ScopedRule(each, scope.id, {number: access.queue_path(number) for number in _queues_of(each)})
+        )
     return found
 
 

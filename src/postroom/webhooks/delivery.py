@@ -19,6 +19,7 @@ from postroom.runtime import Room
 from postroom.webhooks import signing
 from postroom.webhooks.addresses import AddressRefused, AddressUnknown, Inside, nowhere, resolve
 from postroom.webhooks.concurrency import ReceiverLimits
+from postroom.webhooks.entitlement import Entitlement
 
 log = logging.getLogger("postroom.webhooks")
 
@@ -44,6 +45,7 @@ class DeliveryWorkers:
         self._stop = asyncio.Event()
         self._busy: set[asyncio.Task[None]] = set()
         self._crowd = ReceiverLimits()
+        self._entitlement = Entitlement(room)
 
     def stop(self) -> None:
         self._stop.set()
@@ -111,17 +113,17 @@ class DeliveryWorkers:
         }
         labels: dict[str, Any] = jsontext.decode_any(stored.content.labels, {})
         try:
-            hook = await self._room.look(lambda reader: _hook(reader, labels))
-            if hook is None or hook.status != "active":
-                await self._room.run(
-                    c.Cancel(message_id=row.id, reason="the webhook is gone or inactive", **_who())
-                )
+            told = stored.content.body or b""
+            hook = await self._room.look(lambda reader: self._find_hook(reader, labels, told))
+            if hook is None:
+                reason = "the webhook is gone, inactive, or may not be told of this any more"
+                await self._room.run(c.Cancel(message_id=row.id, reason=reason, **_who()))
                 return
             put_off_s = self._crowd.enter(hook.id)
             if put_off_s is not None:
                 await self._room.run(c.Snooze(seconds=put_off_s, reason="its receiver is slow", **held))
                 return
-            outcome = await self._tried(client, hook, stored.content.body or b"")
+            outcome = await self._tried(client, hook, told)
             self._crowd.leave(hook.id, answered="status_code" in outcome)
             if outcome.pop("delivered"):
                 await self._room.run(c.Complete(result=outcome, **held))
@@ -130,6 +132,19 @@ class DeliveryWorkers:
             await self._room.run(c.Fail(reason=outcome["problem"], retry=retry, **held))
         except PostroomError as error:
             log.warning("a delivery could not be settled: %s", error)
+
+    def _find_hook(self, reader: Reader, labels: dict[str, Any], told: bytes) -> Webhook | None:
+        """Where this may be sent now."""
+        tenant = str(labels.get("tenant"))
+        found = reader.document(tenant, webhooks.KIND, str(labels.get("webhook")))
+        hook = webhooks.read(found.data) if found is not None and not found.gone else None
+        if hook is None or hook.status != "active":
+            return None
+        about = webhooks.payload_of(told)
+        scope, queue = about.get("scope"), about.get("queue")
+        if scope is None or queue is None:  # a test, which tells of nothing
+            return hook
+        return hook if self._entitlement.covers(reader, hook, tenant, scope, queue) else None
 
     async def _tried(self, client: httpx2.AsyncClient, hook: Webhook, body: bytes) -> dict[str, Any]:
         """What came of one request, however it went."""
@@ -187,8 +202,3 @@ def _distrust(error: BaseException | None) -> str | None:
 
 def _who() -> dict[str, Any]:
     return {"actor": "webhooks", "tenant": webhooks.TENANT}
-
-
-def _hook(reader: Reader, labels: dict[str, Any]) -> Webhook | None:
-    found = reader.document(str(labels.get("tenant")), webhooks.KIND, str(labels.get("webhook")))
-    return webhooks.read(found.data) if found is not None and not found.gone else None

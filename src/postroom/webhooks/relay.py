@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 from postroom.errors import PositionMoved, PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel import webhooks
-from postroom.kernel.access.permissions import Permission
-from postroom.kernel.access.reach import may_act
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import EVENTS_QUEUE, NewMessage
 from postroom.kernel.ports import Reader
 from postroom.kernel.webhooks import EVENTS, PREFIX, Webhook
 from postroom.runtime import Room
+from postroom.webhooks.entitlement import OWN_SCOPES, Entitlement
 
 POSITION = "webhooks"
 SAVE_S = 5.0
@@ -41,11 +40,9 @@ def _is_told(event: Event) -> bool:
 
 
 class Relay:
-    """`own_scopes` of the house's tenant hold its own mail, which is told to the owner's webhooks alone."""
-
-    def __init__(self, room: Room, *, own_scopes: frozenset[str] = frozenset({"office"})) -> None:
+    def __init__(self, room: Room, *, own_scopes: frozenset[str] = OWN_SCOPES) -> None:
         self._room = room
-        self._own_scopes = own_scopes
+        self._entitlement = Entitlement(room, own_scopes)
         self._leader = room.leader(POSITION)
         # Reading again what nobody wanted to hear does no harm, so the position need not be kept each time.
         self._reader = room.ledger_reader(POSITION, save_s=SAVE_S)
@@ -99,41 +96,26 @@ class Relay:
             if (tenant, scope) not in heard:
                 copies = reader.queue(tenant, scope, EVENTS_QUEUE)
                 heard[tenant, scope] = copies is not None and bool(reader.subscriptions(copies.id))
-            wanting = self._entitled(reader, event, hooks[tenant])
+            queue = event.details.get("from", event.queue)
+            wanting = [
+                hook
+                for hook in hooks[tenant]
+                if hook.wants(PREFIX + event.type, event.time)
+                and self._entitlement.covers(reader, hook, tenant, scope, queue)
+            ]
             if wanting or heard[tenant, scope]:
                 told.append(Told(event, wanting, heard[tenant, scope], self._payload(reader, event)))
         return told
-
-    def _entitled(self, reader: Reader, event: Event, hooks: list[Webhook]) -> list[Webhook]:
-        """Those whose makers may look into the queue it is about."""
-        if all(hook.acts_as is None for hook in hooks):
-            return hooks
-        slug = event.details.get("from", event.queue)
-        queue = reader.queue(event.tenant, event.scope or "", slug)
-        now = self._room.clock.now()
-        return [
-            hook
-            for hook in hooks
-            if hook.acts_as is None
-            or (queue is not None and may_act(reader, queue, hook.acts_as, Permission.VIEW, now))
-        ]
 
     def _deliveries(self, told: "Told") -> list[c.Command]:
         event = told.event
         name = PREFIX + event.type
         event_id = f"evt_{uuid.uuid5(_NAMESPACE, event.hash.hex()).hex}"
         said = webhooks.envelope(name, event_id, event.tenant, told.payload, event.time)
-        commands: list[c.Command] = [
-            webhooks.delivery(hook, said, event.message_id)
-            for hook in told.hooks
-            if hook.wants(name, event.time) and (hook.own_mail or not self._is_own_mail(event))
-        ]
+        commands: list[c.Command] = [webhooks.delivery(hook, said, event.message_id) for hook in told.hooks]
         if told.heard:
             commands.append(_copy(event, said, event_id))
         return commands
-
-    def _is_own_mail(self, event: Event) -> bool:
-        return event.scope in self._own_scopes and event.tenant == self._room.tenant
 
     def _payload(self, reader: Reader, event: Event) -> dict[str, Any]:
         assert event.message_id is not None

@@ -1,10 +1,14 @@
 """What is wrong is told in words that help, with the right exit code, and changes nothing."""
 
+import asyncio
 import json
 import stat
 
 import pytest
 
+import postroom
+from postroom.services import callers
+from postroom.services.container import Services
 from tests.terminal.cli.runner import Cli
 
 RULE = {
@@ -195,3 +199,13 @@ def test_send_says_what_nobody_could_answer_with_code_9(cli: Cli, monkeypatch: p
     assert "postroom guards continue cli:a/b" in paused.err
     stopped = cli.ok("send", "/stop", "--wait")
     assert stopped.out.startswith("Stopped.")
+
+
+def test_a_key_can_have_a_role_of_the_tenant(jobs: Cli) -> None:
+    async def make_role() -> None:
+        async with postroom.open(f"sqlite:///{jobs.store}") as room:
+            await Services(room).roles.create(callers.owner(), "publishers", ["publish"])
+
+    assert jobs("key", "create", "shop", "--role", "publishers").code == 2
+    asyncio.run(make_role())
+    assert jobs.json("key", "create", "shop", "--role", "publishers")["role"] == "publishers"

@@ -50,7 +50,7 @@ async def erase(
                 confirm(f"{some(job.found, 'message')} will be erased for good. Go on?")
             job = await services.erasures.erase(at.caller, scope, subject, mode=mode)
     document = msgspec.to_builtins(job)
-    for name in ("scope_id", "subject"):
+    for name in ("scope_id", "subject", "queue_ids"):
         del document[name]
     for name in ("created_at", "completed_at"):
         document[name] = iso(document[name]) if document[name] is not None else None
