@@ -15,12 +15,12 @@ from postroom.pipeline.jobs.run import Options, Summary, run
 from postroom.pipeline.jobs.run_log import RunLog
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.reading import read_batches
-from postroom.pipeline.lake.tables import ALL, MESSAGE_LIFE, MESSAGES, QUARANTINE, RUNS, Table
+from postroom.pipeline.lake.tables import ALL, EXPECTATIONS, MESSAGE_LIFE, MESSAGES, QUARANTINE, RUNS, Table
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 from postroom.runtime import open_sync
 
 END = 1_794_700_800 * 10**6
-COMPARED = tuple(table for table in ALL if table not in (RUNS, QUARANTINE))
+COMPARED = tuple(table for table in ALL if table not in (RUNS, QUARANTINE, EXPECTATIONS))
 
 
 def fill(spark: Any, lake: Lake, source: SqliteSource, **options: Any) -> Summary:

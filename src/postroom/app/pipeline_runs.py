@@ -44,6 +44,8 @@ class LastRun(msgspec.Struct, kw_only=True):
     events: int | None = None
     seconds: float | None = None
     problem: str | None = None
+    alerts: list[str] = []
+    """Expectations of the lake that are broken, and damage that was repaired."""
 
 
 class PipelineRuns:
@@ -90,7 +92,8 @@ class PipelineRuns:
             if other is not None:
                 raise PipelineBusy(lake=str(self._lake.folder), pid=other.pid, since=other.since)
             store = open_source(self._store).path
-            words = ("--memory", str(settings.memory_mb), *more)
+            ages = [word for name, age in settings.keep.items() for word in ("--keep", f"{name}={age}")]
+            words = ("--memory", str(settings.memory_mb), *ages, *more)
             place = str(self._lake.folder)
             process = launch(
                 store, place, self._log, *words, answer=self._answer, environment=self._environment
@@ -118,8 +121,11 @@ class PipelineRuns:
             last.ok = process.returncode == 0 and "error" not in told
             last.events, last.seconds = told.get("events"), told.get("seconds")
             last.problem = None if last.ok else _problem(told, process.returncode, late)
+            last.alerts = [*told.get("broken", ()), *told.get("repaired", ())]
             self._process = None
             self._remember()
+        for alert in last.alerts:
+            log.warning("the lake: %s", alert)
         if last.ok:
             log.info("the pipeline took in %s events in %.1f s", last.events, last.seconds or 0)
         else:

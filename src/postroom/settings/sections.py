@@ -173,6 +173,12 @@ def _regularly(value: str) -> str:
     return value.strip()
 
 
+def _age(value: str) -> str:
+    if seconds_of(value) is None:
+        raise ValueError("must be like 12h or 365d")
+    return value.strip().lower()
+
+
 class StoreSettings(SettingsPart):
     url: Secret | None = None
     redis: Secret | None = None
@@ -202,6 +208,9 @@ class PipelineSettings(SettingsPart):
     schedule: Annotated[str, AfterValidator(_regularly)] | None = None
     memory_mb: Annotated[int, Field(ge=512)] = Field(default=1024, description="Of the JVM of a run")
     limit_minutes: Positive = Field(default=240, description="A run that takes longer is stopped")
+    keep: dict[str, Annotated[str, AfterValidator(_age)]] = Field(
+        default_factory=dict, description="Tables of the lake and how long their rows stay, like 365d"
+    )
 
 
 class LogSettings(SettingsPart):

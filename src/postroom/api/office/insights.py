@@ -132,7 +132,7 @@ def routes(archive: Archive) -> APIRouter:
     @api.get("/api/insights/{topic}")
     def insight(topic: str, since: Day = None, until: Day = None) -> Any:
         """One table of the lake: overview, agents, agent_days, queues, hours, days, channels, channel_days,
-        costs, failures, handoffs, sla, runs or quarantine.
+        costs, failures, handoffs, sla, runs, quarantine or expectations.
         """
         with archive.engine() as engine:
             from postroom.pipeline.serving import insights
@@ -198,4 +198,5 @@ def topics() -> dict[str, Callable[..., Any]]:
         **{name: getattr(insights, name) for name in names},
         "runs": lambda engine, _: insights.runs(engine),
         "quarantine": lambda engine, _: insights.quarantine(engine),
+        "expectations": lambda engine, _: insights.expectations(engine),
     }

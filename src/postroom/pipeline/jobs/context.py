@@ -69,6 +69,8 @@ class Context(msgspec.Struct, frozen=True):
     log: RunLog
     anew: frozenset[str] = frozenset()
     replaced: set[str] = msgspec.field(default_factory=set)
+    written: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    """The files that were committed, by table."""
 
     def look(self, table: Table) -> TableWork:
         """A table that was replaced in this run is no longer built anew."""
@@ -90,6 +92,7 @@ class Context(msgspec.Struct, frozen=True):
             about={"run": self.log.run_id},
         )  # fmt: skip
         self.replaced.add(table.name)
+        self.written.setdefault(table.name, []).extend(file.path for file in added)
 
     def frame(
         self, table: Table, files: Sequence[LakeFile], columns: Sequence[str] | None = None

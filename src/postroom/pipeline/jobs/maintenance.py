@@ -12,16 +12,29 @@ Told = Callable[[str, dict[str, Any]], None]
 TARGET_BYTES = 128 << 20
 
 
-def compact(lake: Lake, told: Told | None = None, *, sort: bool = False) -> dict[str, dict[str, Any]]:
+def compact(
+    lake: Lake,
+    told: Told | None = None,
+    *,
+    sort: bool = False,
+    least: int = 2,
+    most_bytes: int | None = None,
+) -> dict[str, dict[str, Any]]:
     """Small files become large, sorted ones; with `sort`, large ones are sorted anew too.
 
-    Each group of files is a commit of its own, so nothing is lost when this is broken off.
+    Each group of files is a commit of its own, so nothing is lost when this is broken off. Groups of fewer
+    files than `least` are left as they are; after `most_bytes` the rest waits for the next time.
     """
     done = {}
+    left = most_bytes
     for table, _ in _tables(lake):
         removed = added = 0
         with named(lake, table):
-            for group in _groups(lake.files(table), every=sort):
+            for group in groups_of(lake.files(table), every=sort):
+                size = sum(file.size for file in group)
+                if (len(group) < least and not sort) or (left is not None and size > left):
+                    continue
+                left = None if left is None else left - size
                 written = merge_files(lake, table, group)
                 lake.commit(
                     table, [written], None, removed=group, about={"reason": "compaction"}, changes_data=False
@@ -33,7 +46,7 @@ def compact(lake: Lake, told: Told | None = None, *, sort: bool = False) -> dict
     return done
 
 
-def _groups(files: list[LakeFile], *, every: bool) -> list[list[LakeFile]]:
+def groups_of(files: list[LakeFile], *, every: bool = False) -> list[list[LakeFile]]:
     """Files of one part each that together make one of the size wanted."""
     groups: list[list[LakeFile]] = []
     size, part = 0, None
@@ -49,7 +62,7 @@ def _groups(files: list[LakeFile], *, every: bool) -> list[list[LakeFile]]:
 
 
 def _bounds(file: LakeFile) -> tuple[str, ...]:
-    return tuple(f"{value:>24}" for value in file.low.values())
+    return tuple(f"{value!s:>24}" for value in file.low.values())
 
 
 def vacuum(

@@ -3,7 +3,7 @@
 Sums (gold) hold nothing that anybody wrote, and stay unless they are asked for too.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -40,6 +40,11 @@ _MOMENT = {
 }
 
 
+# No row of a file is older than the least of these, which the log tells without opening it.
+_LEAST = {LEDGER.name: "time", MESSAGES.name: "created_at", RECORDS.name: "created_at"}
+LETTING_GO = (CHUNKS, *GOLD, *SILVER, QUARANTINE, RUNS, *BRONZE)
+
+
 class Left(msgspec.Struct, frozen=True):
     """What went from a table, and what stays."""
 
@@ -57,23 +62,28 @@ def retain(
     *,
     keep_s: float,
     gold: bool = False,
+    only: Collection[str] = (),
     dry_run: bool = False,
     told: Told = lambda *_: None,
 ) -> dict[str, Left]:
-    """Drop rows older than `keep_s`. Their files go with the next vacuum that may."""
+    """Drop rows older than `keep_s`, of all tables or `only` of some. Their files go with the next vacuum
+    that may."""
     before = clock.now() - round(keep_s * SECOND)
     tables = (CHUNKS, *(GOLD if gold else ()), *SILVER, QUARANTINE, RUNS, *BRONZE)
+    if only:
+        tables = tuple(table for table in LETTING_GO if table.name in only)
     done: dict[str, Left] = {}
     with hold_lease(lake, clock):
         for table in tables:
             if lake.open(table) is None:
                 continue
-            done[table.name] = _one(lake, table, before, dry_run=dry_run)
+            done[table.name] = let_go(lake, table, before, dry_run=dry_run)
             told(table.name, msgspec.structs.asdict(done[table.name]))
     return done
 
 
-def _one(lake: Lake, table: Table, before: int, *, dry_run: bool) -> Left:
+def let_go(lake: Lake, table: Table, before: int, *, dry_run: bool = False) -> Left:
+    """Drop a table's rows from before a moment, under the lease that somebody holds."""
     removed: list[LakeFile] = []
     written: list[WrittenFile] = []
     rows = kept = 0
@@ -97,6 +107,9 @@ def _old_rows(table: Table, file: LakeFile, before: int) -> int:
     if table.cut == "day":
         return file.rows if file.cut is not None and file.cut < day_of(before).isoformat() else 0
     if table.cut == "month" and file.cut is not None and file.cut > day_of(before).isoformat()[:7]:
+        return 0
+    least = file.low.get(_LEAST.get(table.name, ""))
+    if least is not None and least >= before:
         return 0
     return sum(pc.sum(_old(table, batch, before)).as_py() or 0 for batch in _batches(table, file))
 

@@ -17,6 +17,7 @@ from postroom.pipeline.errors import LakeDamaged, LakeFull, SparkFailed
 from postroom.pipeline.jobs.bronze import take_in
 from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.conversations import converse
+from postroom.pipeline.jobs.expect import check_lake, findings, keep
 from postroom.pipeline.jobs.gold import sum_up
 from postroom.pipeline.jobs.ledger_identity import check_same_ledger
 from postroom.pipeline.jobs.memory import remember
@@ -26,6 +27,7 @@ from postroom.pipeline.jobs.repair import MOST_REPAIRS, Repair, find_file, repai
 from postroom.pipeline.jobs.run_log import RunLog, RunStep
 from postroom.pipeline.jobs.session import sized
 from postroom.pipeline.jobs.silver import count_turns, live
+from postroom.pipeline.jobs.upkeep import keep_up
 from postroom.pipeline.jobs.verify import verify_lake
 from postroom.pipeline.lake.lake import Lake, Positions, TableSnapshot
 from postroom.pipeline.lake.lease import hold_lease
@@ -59,7 +61,8 @@ _JVM_GONE = ("Connection refused", "Answer from Java side is empty", "Error whil
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`refresh` forgets silver and gold, or with `everything` bronze too; `at_once` bounds the memory.
     `since` is the moment from which a new lake takes events in. With `verify` every hash is checked; with
-    `scrub` every file of the lake is read first, and what is damaged repaired."""
+    `scrub` every file of the lake is read first, and what is damaged repaired. `upkeep` puts small files
+    together and deletes what nobody needs; `keep` lets go of rows beyond an age in seconds, by table."""
 
     refresh: bool = False
     everything: bool = False
@@ -68,6 +71,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     verify: bool = True
     scrub: bool = False
     at_once: int = MOST_EVENTS
+    upkeep: bool = True
+    keep: dict[str, float] = {}
 
 
 NORMAL = Options()
@@ -82,6 +87,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: int
     steps: list[RunStep]
     repaired: list[str] = []
+    broken: list[str] = []
+    """Expectations that what was written does not keep, as sentences."""
 
 
 def run(
@@ -104,6 +111,9 @@ def run(
             if options.scrub:
                 at = _scrub(at, repairs)
             events, target = _work_through(at, options, repairs)
+            broken = _check(at, target)
+            if options.upkeep:
+                keep_up(lake, clock, log, options.keep)
         finally:
             with contextlib.suppress(PostroomError, OSError):
                 log.save()
@@ -116,7 +126,27 @@ def run(
         quarantined=sum(step.quarantined for step in log.steps),
         steps=log.steps,
         repaired=[each.sentence for each in repairs],
+        broken=broken,
     )
+
+
+def _check(at: Context, target: Positions) -> list[str]:
+    """What was written against what is expected of it. What breaks it is set aside and told; all stays."""
+    if not any(at.written.values()):
+        return []
+    with at.log.step("expectations") as step:
+        try:
+            results = check_lake(at.lake, at.written, target)
+        except PostroomError as error:
+            step.status, step.problem = "failed", str(error)
+            return [f"The expectations could not be checked: {error} Look at it: postroom pipeline verify"]
+        broken = [each for each in results if each.broken]
+        step.rows_in, step.quarantined = len(results), sum(each.broken for each in broken)
+        step.status = "broken" if broken else "ok"
+        step.problem = broken[0].sentence if broken else None
+        at.quarantine(findings(broken))
+        keep(at.lake, results, at.log.run_id, at.clock)
+    return [each.sentence for each in broken]
 
 
 def nothing_to_do(lake: Lake, source: SqliteSource, options: Options) -> Summary | None:

@@ -1,18 +1,24 @@
-"""Staying with the store: a run whenever there is something new, in one warm session."""
+"""Staying with the store: a run whenever there is something new, in one warm session.
+
+A look costs a look at the store and nothing else, so it may be taken every second. A run that another process
+is in the way of is tried again at the next look; any other failure ends the watch.
+"""
 
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from postroom.clock import Clock
+from postroom.errors import Conflict, PostroomError
 from postroom.pipeline.jobs.progress import Told, silent
-from postroom.pipeline.jobs.run import Options, Summary, run
+from postroom.pipeline.jobs.run import NORMAL, Options, Summary, nothing_to_do, run
 from postroom.pipeline.lake.lake import Lake
-from postroom.pipeline.lake.tables import LEDGER, RECORDS
 from postroom.pipeline.sources.sqlite import SqliteSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+EVERY_S = 1.0
 
 
 def watch(
@@ -22,13 +28,23 @@ def watch(
     clock: Clock,
     stop: threading.Event,
     *,
-    every_s: float = 10.0,
+    every_s: float = EVERY_S,
+    options: Options = NORMAL,
     told: Told = silent,
     done: Callable[[Summary], None] = lambda _: None,
+    waits: Callable[[PostroomError], None] = lambda _: None,
 ) -> None:
+    """`waits` is told who is in the way."""
+    seen: tuple[int, int] | None = None
     while not stop.is_set():
         snapshot = source.snapshot()
-        behind = snapshot.head > lake.positions(LEDGER).ledger
-        if behind or snapshot.records > lake.positions(RECORDS).records:
-            done(run(spark, lake, source, clock, Options(), told))
+        if (snapshot.head, snapshot.records) != seen:
+            try:
+                found = nothing_to_do(lake, source, options)
+                if found is None:
+                    found = run(spark, lake, source, clock, options, told)
+                    done(found)
+                seen = (found.position, found.records)
+            except Conflict as error:
+                waits(error)
         stop.wait(every_s)

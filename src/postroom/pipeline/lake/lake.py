@@ -36,6 +36,7 @@ from postroom.pipeline.lake.snapshot import (
     LEDGER_APP,
     RECORDS_APP,
     SHAPE_APP,
+    VACUUMED_APP,
     WRITER_APP,
     LakeFile,
     Positions,
@@ -110,6 +111,7 @@ class Lake:
         removed: Sequence[LakeFile] = (),
         about: dict[str, Any] | None = None,
         kept_from: int | None = None,
+        vacuumed_at: int | None = None,
         reshaped: bool = False,
         changes_data: bool = True,
     ) -> None:
@@ -125,6 +127,8 @@ class Lake:
             now = self.snapshot(table)
             self._check_base(now, base, removed)
             transactions = [Transaction(KEPT_APP, kept_from)] if kept_from is not None else []
+            if vacuumed_at is not None:
+                transactions.append(Transaction(VACUUMED_APP, vacuumed_at))
             if positions is not None:
                 transactions.append(Transaction(LEDGER_APP, positions.ledger))
                 transactions.append(Transaction(RECORDS_APP, positions.records))

@@ -16,6 +16,8 @@ RECORDS_APP = "postroom-records"
 KEPT_APP = "postroom-kept-from"
 WRITER_APP = "postroom-writer"
 """The epoch of the lease under which a table was last changed."""
+VACUUMED_APP = "postroom-vacuumed"
+"""When files that nobody needs were last deleted."""
 SHAPE_APP = "postroom-shape"
 """Which shape of the table its rows have; see `Table.shape`."""
 
@@ -67,6 +69,10 @@ class TableSnapshot:
     def kept_from(self) -> int:
         """The moment before which it was let go; 0 when it still has everything."""
         return self._transaction(KEPT_APP)
+
+    @cached_property
+    def vacuumed_at(self) -> int:
+        return self._transaction(VACUUMED_APP)
 
     @cached_property
     def epoch(self) -> int:

@@ -253,9 +253,18 @@ RUNS = Table(
     ),
 )  # fmt: skip
 
+EXPECTATIONS = Table(
+    name="runs/expectations",
+    key=("table", "expectation", "since"),
+    sorted_by=("since", "table", "expectation"),
+    schema=_schema(
+        ("table", _S), ("expectation", _S), ("broken", _L), ("example", _S), ("since", _T), ("run_id", _S)
+    ),
+)  # fmt: skip
+
 BRONZE = (LEDGER, MESSAGES, RECORDS)
 SILVER = (MESSAGE_LIFE, TURNS, SPANS, TRACES, HANDOFFS)
 GOLD = (AGENT_DAY, QUEUE_HOUR, CHANNEL_DAY, COST_DAY, FAILURE_CAUSES, HANDOFF_GRAPH, SLA)
 MEMORY = (CHUNKS,)
-ALL = (*BRONZE, *SILVER, QUARANTINE, *GOLD, *MEMORY, RUNS)
+ALL = (*BRONZE, *SILVER, QUARANTINE, *GOLD, *MEMORY, RUNS, EXPECTATIONS)
 BY_SHORT = {table.short: table for table in ALL}

@@ -54,6 +54,12 @@ class QueryEngine:
             self._files[table.short] = self._lake.files(table)
         return self._files[table.short]
 
+    def narrow(self, table: Table, files: list[LakeFile]) -> None:
+        """Let a table be these files and nothing else from now on."""
+        self._there.add(table.short)
+        self._files[table.short] = files
+        self._mounted.pop(table.short, None)
+
     def _mount(self, name: str, days: Days | None = None) -> None:
         """A table as a view of its files, or of those that hold something of these days."""
         if name in _VIEWS:

@@ -219,6 +219,18 @@ def quarantine(engine: QueryEngine, limit: int = 100) -> list[dict[str, Any]]:
     ]
 
 
+_STANDING = """
+SELECT "table", expectation, broken, example, since FROM expectations
+QUALIFY row_number() OVER (PARTITION BY "table", expectation ORDER BY since DESC) = 1
+ORDER BY broken = 0, "table", expectation
+"""
+
+
+def expectations(engine: QueryEngine) -> list[dict[str, Any]]:
+    """How each stands, broken ones first, and since when."""
+    return [plain(row) for row in engine.rows(_STANDING)] if engine.has("expectations") else []
+
+
 def _rows(engine: QueryEngine, table: str, sql: str, at: Period) -> list[dict[str, Any]]:
     return [plain(row) for row in engine.rows(sql, at.bounds, at.bounds)] if engine.has(table) else []
 

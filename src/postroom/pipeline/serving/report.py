@@ -64,6 +64,7 @@ def report(engine: QueryEngine, at: Period, made: str) -> str:
         _agents(engine, at),
         _promises(engine, at),
         _slowest(engine, at),
+        _expectations(engine),
     ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -386,3 +387,21 @@ def _slowest(engine: QueryEngine, at: Period) -> str:
     titles = ["conversation", "length", "waited", "worked", "messages", "agents"]
     about = "Waited and worked are along the way that took longest. Look closer: postroom trace ID"
     return _card("The longest conversations", about, _table(titles, lines, (5,)), "wide")
+
+
+def _expectations(engine: QueryEngine) -> str:
+    """How far these figures can be trusted."""
+    rows = insights.expectations(engine)
+    if not rows:
+        return ""
+    broken = [row for row in rows if row["broken"]]
+    if not broken:
+        about = f"All {len(rows)} hold: keys, what is never missing, ranges, sums and references."
+        return _card("Expectations of the tables", about, "", "wide")
+    lines = [
+        [row["table"], row["expectation"], f"{row['broken']:,}", row["example"] or "", row["since"]]
+        for row in broken
+    ]
+    about = f"{len(broken)} of {len(rows)} are broken. The rows are in the table quarantine."
+    titles = ["table", "expected that", "rows", "for example", "since"]
+    return _card("Expectations of the tables", about, _table(titles, lines, (1, 3)), "wide")

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from postroom.pipeline.jobs.expect import standing
 from postroom.pipeline.jobs.progress import RunProgress
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.lease import LeaseHolder, read_holder
@@ -40,10 +41,17 @@ def status(lake: Lake, source: SqliteSource | None) -> dict[str, Any]:
         "head": snapshot.head if snapshot else None,
         "behind": snapshot.head - taken if snapshot else None,
         "quarantined": sum(file.rows for file in lake.files(QUARANTINE)),
+        "expectations": _expectations(lake),
         "running": _running(running) if running else None,
         "last_run": last_run(lake),
         "tables": tables,
     }
+
+
+def _expectations(lake: Lake) -> dict[str, Any]:
+    """How many there are, and those that are broken."""
+    found = [plain(row) for row in standing(lake)]
+    return {"checked": len(found), "broken": [row for row in found if row["broken"]]}
 
 
 def _running(holder: LeaseHolder) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Iterable
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 import typer
 
 from postroom.clock import SECOND, iso, micros
-from postroom.errors import InvalidField, StoreInUse
+from postroom.errors import InvalidField, PostroomError, StoreInUse
 from postroom.kernel import checks
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
@@ -22,7 +23,7 @@ from postroom.terminal.cli.exports import Format, chosen, write
 from postroom.terminal.cli.options import argument, choice, flag, option
 from postroom.terminal.cli.output import Column, facts, some, span, table
 from postroom.terminal.cli.store_access import CommandContext, whoami
-from postroom.terminal.cli.values import When
+from postroom.terminal.cli.values import When, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,6 +85,14 @@ FeedOption = Annotated[
         "Workers read the store through the office that runs there. Else POSTROOM_SPARK_FEED.",
         "--feed",
         panel=SPARK,
+    ),
+]
+KeepOption = Annotated[
+    list[str] | None,
+    option(
+        "TABLE=DURATION",
+        "Let go of rows beyond this age, like bronze/messages=365d; may be given several times.",
+        "--keep",
     ),
 ]
 SinceOption = Annotated[When | None, option("TIME", "From this time on, or so long ago.", "--since")]
@@ -197,6 +206,8 @@ def run(
     accept_gap: Annotated[
         bool, flag("Go on although events left the store before the lake had them.", "--accept-gap")
     ] = False,
+    keep: KeepOption = None,
+    no_upkeep: Annotated[bool, flag("Leave small and old files as they are.", "--no-upkeep")] = False,
     trust: Annotated[
         bool, flag("Do not check the hashes of the ledger: a little quicker.", "--trust")
     ] = False,
@@ -227,6 +238,8 @@ def run(
         everything=full_refresh and from_store,
         accept_gap=accept_gap,
         verify=not trust,
+        upkeep=not no_upkeep,
+        keep=_ages(keep or ()),
         since=since.before(at.clock.now()) if since is not None else None,
     )
     spark = where(
@@ -246,6 +259,19 @@ def run(
     done = _carry_out(at, found, source, options, spark)
     held = _hold(at, found)
     at.out.show(_document(done, held), *_told(done, held))
+
+
+def _ages(given: Iterable[str]) -> dict[str, float]:
+    from postroom.pipeline.jobs.retention import LETTING_GO
+
+    names = [table.name for table in LETTING_GO]
+    found: dict[str, float] = {}
+    for each in given:
+        name, _, text = each.partition("=")
+        if name not in names:
+            raise InvalidField("--keep", f"{name!r} is no table of the lake; there are {', '.join(names)}")
+        found[name] = duration(text)
+    return found
 
 
 def _carry_out(
@@ -331,6 +357,7 @@ def _told(done: "Summary", held: bool) -> list[Any]:
         f"{some(done.events, 'new event')} in {span(done.seconds)}; the lake is at event {done.position:,}.",
     ]
     shown += done.repaired
+    shown += done.broken
     if done.quarantined:
         shown.append(
             f"{some(done.quarantined, 'row')} broke an expectation; they are in the table quarantine."
@@ -344,7 +371,7 @@ def _told(done: "Summary", held: bool) -> list[Any]:
 def watch(
     at: CommandContext,
     lake: LakeOption = None,
-    every: Annotated[float, option("DURATION", "How often to look. Default 10s.", "--every")] = 10.0,
+    every: Annotated[float, option("DURATION", "How often to look. Default 1s.", "--every")] = 1.0,
     master: MasterOption = None,
     remote: RemoteOption = None,
     memory: MemoryOption = 1024,
@@ -354,7 +381,7 @@ def watch(
     py_files: PyFilesOption = None,
     feed: FeedOption = None,
 ) -> None:
-    """Stay with the store: a run whenever there is something new. Ctrl-C ends it."""
+    """Stay with the store: a run whenever there is something new, in one session. Ctrl-C ends it."""
     from postroom.pipeline.jobs.parallel import interruptible
     from postroom.pipeline.jobs.session import session, where
     from postroom.pipeline.jobs.watch import watch as stay
@@ -372,11 +399,18 @@ def watch(
 
     def done(summary: "Summary") -> None:
         at.out.say(f"{iso(at.clock.now())}  {some(summary.events, 'event')} in {span(summary.seconds)}")
+        for line in (*summary.repaired, *summary.broken):
+            at.out.say(line)
+
+    def waits(error: PostroomError) -> None:
+        at.out.say(f"{iso(at.clock.now())}  {error}")
 
     with session(_where(at, found, chosen)) as spark:
         try:
             interruptible(
-                spark, lambda: stay(spark, found, source, at.clock, stop, every_s=every, done=done), stop.set
+                spark,
+                lambda: stay(spark, found, source, at.clock, stop, every_s=every, done=done, waits=waits),
+                stop.set,
             )
         except KeyboardInterrupt:
             at.out.say("The watch has ended; what was committed stays.")
@@ -393,6 +427,10 @@ def status(at: CommandContext, lake: LakeOption = None) -> None:
     running = state["running"]
     at.out.show(
         state,
+        *(
+            f"Broken since {row['since']}: {row['table']}, {row['expectation']}: {some(row['broken'], 'row')}"
+            for row in state["expectations"]["broken"]
+        ),
         facts(
             [
                 ("lake", state["lake"]),
@@ -400,6 +438,7 @@ def status(at: CommandContext, lake: LakeOption = None) -> None:
                 ("behind the store", None if state["behind"] is None else some(state["behind"], "event")),
                 ("running", f"pid {running['pid']} since {running['since']}" if running else None),
                 ("quarantined", f"{state['quarantined']:,}" if state["quarantined"] else None),
+                ("expectations", _kept(state["expectations"])),
             ]
         ),
         table(
@@ -412,6 +451,13 @@ def status(at: CommandContext, lake: LakeOption = None) -> None:
             ],
         ),
     )  # fmt: skip
+
+
+def _kept(found: dict[str, Any]) -> str | None:
+    if not found["checked"]:
+        return None
+    broken = len(found["broken"])
+    return f"{broken} of {found['checked']} broken" if broken else f"all {found['checked']} kept"
 
 
 @command(
@@ -546,6 +592,9 @@ def retain(
     keep: Annotated[float, option("DURATION", "How much of the past to keep, like 365d.", "--keep")],
     lake: LakeOption = None,
     gold: Annotated[bool, flag("Sums too; they hold nothing that anybody wrote.", "--gold")] = False,
+    only: Annotated[
+        list[str] | None, option("TABLE", "Only this table; may be given several times.", "--table")
+    ] = None,
     dry_run: Annotated[bool, flag("Only count.", "--dry-run")] = False,
     yes: Yes = False,
 ) -> None:
@@ -557,12 +606,13 @@ def retain(
     _must_exist(found)
     from postroom.pipeline.jobs.retention import retain as carry_out
 
+    tables = tuple(_ages(f"{name}=0" for name in only or ()))
     if not dry_run and not yes:
-        would = carry_out(found, at.clock, keep_s=keep, gold=gold, dry_run=True)
+        would = carry_out(found, at.clock, keep_s=keep, gold=gold, only=tables, dry_run=True)
         rows = sum(each.rows for each in would.values())
         if rows:
             confirm(f"{some(rows, 'row')} older than {span(keep)} will leave the lake for good. Go on?")
-    done = carry_out(found, at.clock, keep_s=keep, gold=gold, dry_run=dry_run, told=_say(at))
+    done = carry_out(found, at.clock, keep_s=keep, gold=gold, only=tables, dry_run=dry_run, told=_say(at))
     rows = sum(each.rows for each in done.values())
     at.out.show(
         msgspec.to_builtins(done),

@@ -180,7 +180,7 @@ async def _lake(office: Any) -> dict[str, Any] | None:
         told = await office.get("/api/pipeline/status")
     except PostroomError:
         return None
-    return {name: told[name] for name in ("position", "behind", "running", "house")}
+    return {name: told[name] for name in ("position", "behind", "running", "house", "expectations")}
 
 
 def _pipeline(lake: dict[str, Any], now: int) -> str:
@@ -197,6 +197,8 @@ def _pipeline(lake: dict[str, Any], now: int) -> str:
     if last and last["ended_at"]:
         went = "went well" if last["ok"] else f"failed: {last['problem']}"
         parts.append(f"last run {ago(last['ended_at'], now)} {went}")
+    if broken := len(lake["expectations"]["broken"]):
+        parts.append(f"{broken} expectation{'s' if broken > 1 else ''} broken, see: postroom pipeline status")
     if due:
         parts.append("next run now" if due <= now else f"next run in {span((due - now) / 1e6)}")
     return "; ".join(parts)
