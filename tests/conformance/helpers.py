@@ -11,7 +11,7 @@ from tests.conformance.promises import all_events
 from postroom import Message, PostroomError, Room, State, SyncRoom
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import Counts
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 
 T = TypeVar("T")
 
@@ -19,8 +19,7 @@ LONE_SURROGATE = "half a \ud83d smile"
 
 
 def read(room: Room | SyncRoom, question: Callable[[Reader], T]) -> T:
-    with room._core.store.reader() as reader:
-        return question(reader)
+    return room._core.read(question)
 
 
 def events(room: Room | SyncRoom, after: int = 0) -> list[Event]:
@@ -38,13 +37,14 @@ def whole(room: Room | SyncRoom) -> tuple[Any, ...]:
     def ask(reader: Reader) -> tuple[Any, ...]:
         tenant = room._core.options.tenant
         queues = reader.queues(tenant, None)
-        subscribers = [0, *reader.subscription_names()]
+        subscriptions = reader.subscriptions_of(queue.id for queue in queues)
+        subscribers = [0, *(each.id for each in subscriptions)]
         return (
             reader.head(),
             reader.folded(),
             [(queue, [reader.counts(queue.id, number) for number in subscribers]) for queue in queues],
             reader.scopes(tenant),
-            reader.subscription_names(),
+            subscriptions,
             reader.positions(),
             reader.list_accounts(tenant, "", 0, frozen=False, after="", limit=1000),
         )

@@ -7,24 +7,32 @@ from postroom import Room, State, SyncRoom
 from postroom.kernel.budgets.model import fold_accounts
 from postroom.kernel.ledger import Event, fold, verify
 from postroom.kernel.model import DEAD_LETTER, ConsumerMode, Counts
-from postroom.kernel.ports import MessageFilter, Reader
+from postroom.kernel.ports import MessageFilter
+from postroom.kernel.reader import Reader
 from postroom.kernel.rows import Stored
 from postroom.kernel.states import OPEN, TERMINAL
 
 
 def check_promises(room: Room | SyncRoom) -> None:
-    tenant = room._core.options.tenant
-    with room._core.store.reader() as reader:
-        events = all_events(reader)
-        _chain_holds(reader, events)
-        _fold_gives_the_store(reader, events)
-        _accounts_fold_to_the_store(reader, tenant, events)
-        messages = reader.page(MessageFilter(tenant=tenant, deliveries=True), None, 1_000_000)
-        live = [message for message in messages if not message.archived]
-        _counts_are_true(reader, tenant, live)
-        for message in live:
-            _row_is_sound(message)
-        _open_messages_can_end(reader, tenant, live)
+    room._core.read(lambda reader: _check(reader, room._core.options.tenant))
+
+
+def _check(reader: Reader, tenant: str) -> None:
+    events = all_events(reader)
+    _chain_holds(reader, events)
+    _fold_gives_the_store(reader, events)
+    _accounts_fold_to_the_store(reader, tenant, events)
+    messages = reader.page(MessageFilter(tenant=tenant, deliveries=True), None, 1_000_000)
+    live = [message for message in messages if not message.archived]
+    _counts_are_true(reader, tenant, live)
+    for message in live:
+        _row_is_sound(message)
+    _open_messages_can_end(reader, tenant, live)
+
+
+def _subscribers(reader: Reader, tenant: str) -> set[int]:
+    queues = reader.queues(tenant, None)
+    return {each.id for each in reader.subscriptions_of(queue.id for queue in queues)}
 
 
 def all_events(reader: Reader) -> list[Event]:
@@ -67,7 +75,7 @@ def _counts_are_true(reader: Reader, tenant: str, live: list[Stored]) -> None:
         # Dead letters count together, whoever they were meant for.
         subscriber = 0 if row.queue_id in dead_letters else row.subscription_id or 0
         counted[row.queue_id, subscriber, row.state] += 1
-    subscribers = {0, *reader.subscription_names(), *(stored.row.subscription_id or 0 for stored in live)}
+    subscribers = {0, *_subscribers(reader, tenant), *(stored.row.subscription_id or 0 for stored in live)}
     for queue in reader.queues(tenant, None):
         for subscriber in subscribers:
             wanted = Counts(
@@ -92,7 +100,7 @@ def _row_is_sound(stored: Stored) -> None:
 def _open_messages_can_end(reader: Reader, tenant: str, live: list[Stored]) -> None:
     """An open message is in a queue from which somebody can claim it."""
     queues = {queue.id: queue for queue in reader.queues(tenant, None)}
-    subscribers = reader.subscription_names()
+    subscribers = _subscribers(reader, tenant)
     still_open = [stored.row for stored in live if stored.row.state in OPEN]
     parents = {row.parent_id for row in still_open if row.subscription_id is not None}
     for row in still_open:

@@ -11,7 +11,7 @@ from postroom import Room
 from postroom.clock import ManualClock
 from postroom.errors import LedgerBroken, PostroomError
 from postroom.kernel.ledger import Event, Head, fold, verify
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.kernel.states import Change
 
 

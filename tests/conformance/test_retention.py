@@ -12,14 +12,14 @@ from postroom import Room, State
 from postroom.clock import ManualClock
 from postroom.errors import DocumentChanged, InvalidField, MessageNotFound
 from postroom.kernel import commands as c
-from postroom.kernel import service_commands, streams
+from postroom.kernel import jsontext, service_commands, streams
 from postroom.kernel.access import keys
 from postroom.kernel.budgets.model import Charge
+from postroom.kernel.facts import MOVED_KEY
 from postroom.kernel.housekeeping.housekeepers import ARCHIVER, PRUNER
-from postroom.kernel.housekeeping.retention import DAY_S, RecordRule, Retention
 from postroom.kernel.housekeeping.steps import HousekeepingStep
-from postroom.kernel.service_ports import AuditEntry, AuditFilter
-from postroom.stores.sqlite import SqliteStore
+from postroom.kernel.ports import AuditEntry, AuditFilter, FactFilter
+from postroom.kernel.retention import DAY_S, RecordRule, Retention
 
 ALL = Retention(
     archive_s=DAY_S, ledger_s=DAY_S, records_s=DAY_S, audit_s=DAY_S, streams_s=DAY_S, gone_s=DAY_S
@@ -220,10 +220,8 @@ async def test_the_key_of_a_moved_message_goes_with_the_message(
         await room.housekeep(PRUNER)
         anew = await room.publish("orders", 1, key="k")
         assert anew.created
-        store = room._core.store
-        if isinstance(store, SqliteStore):
-            rows = store._db.execute("SELECT message_id FROM moved_keys").fetchall()
-            assert rows == [(anew.id,)]
+        moved = read(room, lambda reader: reader.reads.scan(FactFilter(kind=MOVED_KEY), 10))
+        assert [jsontext.decode(fact.data) for fact in moved] == [anew.id]
 
 
 # the ledger

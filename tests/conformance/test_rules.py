@@ -373,7 +373,8 @@ async def test_the_first_look_after_a_start_does_not_stop_the_rule_that_needs_it
     shop: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Loading the library of expressions takes long, which no rule can help."""
-    from postroom.kernel.rules import expressions, matching
+    from postroom.kernel import expressions
+    from postroom.kernel.rules import matching
 
     rule_id = await add_rule(shop, expression="body > 1", action=route("bulk"))
     load, busy = expressions.load, iter((True,))

@@ -117,7 +117,7 @@ async def test_a_queue_that_lost_its_schema_can_be_changed_and_refuses_every_bod
     settings = msgspec.structs.replace(queue.settings, schema="order@3")
     store = orders._core.store
     tx = store.begin()
-    tx.update_queue(msgspec.structs.replace(queue, settings=settings))
+    tx.save_queue(msgspec.structs.replace(queue, settings=settings))
     store.commit(tx)
     async with refused(orders, SchemaNotFound, "order", "3"):
         await orders.publish("orders", {"n": 1})

@@ -5,7 +5,7 @@ from tests.conformance.helpers import read
 
 from postroom import Room
 from postroom.kernel import service_commands, streams
-from postroom.kernel.service_ports import Chunk
+from postroom.kernel.ports import Chunk
 from postroom.kernel.streams import ChunkDiffers, Stream
 
 

@@ -17,6 +17,7 @@ from postroom.errors import PostroomError
 from postroom.ids import SeededIds
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
+from postroom.kernel.reader import Reader
 from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.stores.sqlite import SqliteStore
 from tests.faults import tables
@@ -96,7 +97,7 @@ class World:
 
     def _open(self) -> SqliteStore:
         try:
-            return SqliteStore(PATH, vfs=self.vfs.name)
+            return SqliteStore(PATH, vfs=self.vfs.name, clock=self.clock)
         except Exception:
             self.vfs.unregister()
             if self._leaked():
@@ -112,8 +113,8 @@ class World:
         return bool(left)
 
     def furnished(self) -> bool:
-        with self.store.reader() as reader:
-            return reader.queue("default", "default", "jobs") is not None
+        with self.store.reader() as reads:
+            return Reader(reads).queue("default", "default", "jobs") is not None
 
     def close(self) -> None:
         """Whatever the disk says: after a crash nothing more can be asked of it."""

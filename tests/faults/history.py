@@ -11,6 +11,7 @@ from typing import Any
 
 from postroom.errors import PostroomError, StoreError
 from postroom.kernel import commands as c
+from postroom.kernel.reader import Reader
 from postroom.kernel.states import Change, State
 from postroom.stores.sqlite import SqliteStore
 from tests.faults import lives, tables
@@ -117,7 +118,8 @@ class History:
 
     def check(self, store: SqliteStore, length: int | None = None, *, settled: bool = True) -> list[str]:
         """Every broken promise. `settled`: what failed must be absent, since a later commit went well."""
-        with store.reader() as reader:
+        with store.reader() as reads:
+            reader = Reader(reads)
             events, whole = lives.read(reader)
             rows, start = reader.folded(), reader.standing()[0]
             problems = lives.check_chain(reader, events)

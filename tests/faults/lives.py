@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from postroom.errors import LedgerBroken
 from postroom.kernel.ledger import Event, Folded, fold, verify
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.kernel.states import Change, State, allowed
 
 ALL = 10**9

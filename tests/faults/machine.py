@@ -27,6 +27,7 @@ from postroom.kernel.housekeeping.housekeepers import (
 )
 from postroom.kernel.model import NewMessage
 from postroom.kernel.ports import Store
+from postroom.kernel.reader import Reader
 from postroom.kernel.states import Change
 from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.runtime.sync_room import SyncRoom
@@ -105,7 +106,8 @@ class QueueMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "room"):
             return
-        with self.store.reader() as reader:
+        with self.store.reader() as reads:
+            reader = Reader(reads)
             events, whole = lives.read(reader)
             problems = lives.check_chain(reader, events)
             problems += lives.check_fold(events, reader.standing()[0], whole, reader.folded(), set())
@@ -397,8 +399,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         self.adopt()
         self.seen = self.room.head().seq
-        with self.store.reader() as reader:
-            rows = reader.folded()
+        rows = self.core.read(lambda reader: reader.folded())
         expected = {
             m.id: (f"default/{'_dead_letter' if m.buried else m.queue}", m.state, m.attempts)
             for m in self.model.messages

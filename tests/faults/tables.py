@@ -10,14 +10,13 @@ from postroom.kernel import jsontext
 from postroom.kernel.model import DEAD_LETTER
 from postroom.kernel.rows import ROW_FIELDS, Row
 from postroom.kernel.states import OPEN, State
-from postroom.stores.sqlite.statements import one
 
 COLUMNS = ", ".join(ROW_FIELDS)
 
-# `meta` says whether the file was closed well, `housekeepers` how long runs took: neither is history.
+# `meta` says whether the file was closed well, and runs how long they took: neither is history.
 FINGERPRINTED = (
-    *("scopes", "queues", "counts", "messages", "contents", "archive", "subscriptions", "seen", "schemas"),
-    *("records", "positions", "ledger", "chain", "leaders", "memos", "sqlite_sequence"),
+    *("scopes", "queues", "counts", "messages", "contents", "archive", "subscriptions", "records", "ledger"),
+    *("chain", "sqlite_sequence", "documents WHERE kind <> 'postroom:run'"),
 )
 
 
@@ -37,6 +36,10 @@ class Tables:
 
     def by_id(self) -> dict[str, Row]:
         return {row.id: row for row in (*self.live, *self.archived)}
+
+
+def _one(db: apsw.Connection, sql: str) -> Any:
+    return db.execute(sql).fetchall()[0][0]
 
 
 def read(db: apsw.Connection) -> Tables:
@@ -65,8 +68,8 @@ def read(db: apsw.Connection) -> Tables:
         queues=queues,
         subscriptions={id_ for (id_,) in db.execute("SELECT id FROM subscriptions")},
         records=Counter((str(kind), str(key)) for kind, key in db.execute("SELECT kind, key FROM records")),
-        message_seq=one(db.execute("SELECT message_seq FROM chain WHERE name = 'head'"))[0],
-        damage=one(db.execute("PRAGMA integrity_check(1)"))[0],
+        message_seq=_one(db, "SELECT message_seq FROM chain WHERE name = 'head'"),
+        damage=_one(db, "PRAGMA integrity_check(1)"),
     )
 
 

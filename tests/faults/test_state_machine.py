@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from postroom.kernel.ports import Store
-from postroom.stores.memory import MemoryStore
 from postroom.stores.sqlite import SqliteStore
 from tests.faults.crashes import PATH
 from tests.faults.disk import Disk
@@ -18,12 +17,12 @@ from tests.faults.vfs import FaultVFS
 class SqliteMachine(QueueMachine):
     def make_store(self) -> Store:
         self.vfs = FaultVFS(Disk())
-        return SqliteStore(PATH, vfs=self.vfs.name)
+        return SqliteStore(PATH, vfs=self.vfs.name, clock=self.clock)
 
 
 class MemoryMachine(QueueMachine):
     def make_store(self) -> Store:
-        return MemoryStore()
+        return SqliteStore(None, clock=self.clock)
 
 
 @pytest.fixture(autouse=True)

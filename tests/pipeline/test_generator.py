@@ -16,7 +16,7 @@ from tests.pipeline.conftest import END
 def test_its_chain_verifies_and_its_ledger_folds_to_its_messages(month: SqliteSource) -> None:
     file = ReadOnlyFile(Path(month.path))
     try:
-        with file.reader() as reader:
+        with file.look() as reader:
             verified = verify(reader)
     finally:
         file.close()

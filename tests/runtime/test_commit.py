@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -11,9 +10,9 @@ import pytest
 
 from postroom.errors import PostroomError, StoreClosed, StoreFull
 from postroom.kernel.commands import Claim, Command, Publish, Unit
-from postroom.kernel.engine import CommandOutcome, Engine
+from postroom.kernel.engine import AppliedGroup, CommandOutcome, Engine
 from postroom.kernel.model import NewMessage
-from postroom.kernel.ports import Store
+from postroom.kernel.ports import Capabilities, Fault, Store
 from postroom.runtime.commit import CommitRequest, Committer, weight
 from postroom.runtime.wakeups import Wakeups
 
@@ -42,19 +41,10 @@ class Gate:
         self.opened.wait(WAIT_S)
 
 
-class FakeTransaction(list[str]):
-    """The names of what was done; what is named "quiet" is nothing for the ledger."""
-
-    def __init__(self, store: "FakeStore") -> None:
-        super().__init__()
-        self._store = store
-
-    def head_seq(self) -> int:
-        return sum(name != "quiet" for names in self._store.committed for name in names)
-
-
 class FakeStore:
     """Keeps what was committed."""
+
+    capabilities = Capabilities()
 
     def __init__(self) -> None:
         self.committed: list[list[str]] = []
@@ -65,7 +55,7 @@ class FakeStore:
     def begin(self) -> Any:
         if self.closed:
             raise StoreClosed
-        return FakeTransaction(self)
+        return []
 
     def commit(self, tx: Any) -> None:
         if "spoiler" in tx:
@@ -76,12 +66,14 @@ class FakeStore:
         self.rollbacks += 1
         self.on_rollback()
 
-    def explain(self, error: Exception) -> Exception:
-        return error
+    def classify(self, error: Exception) -> tuple[Fault, Exception]:
+        return Fault.FINAL, error
 
 
 class FakeEngine:
-    def apply(self, tx: list[str], commands: Sequence[Do]) -> tuple[list[CommandOutcome], Counter[int]]:
+    """What is named "quiet" is nothing for the ledger."""
+
+    def apply(self, tx: list[str], commands: Sequence[Do]) -> AppliedGroup:
         outcomes = []
         for command in commands:
             if command.gate is not None:
@@ -93,7 +85,7 @@ class FakeEngine:
                 continue
             tx.append("spoiler" if command.spoil_commit else command.name)
             outcomes.append(CommandOutcome(value=command.name))
-        return outcomes, Counter({1: len(tx)})
+        return AppliedGroup(outcomes, {1: len(tx)}, any(name != "quiet" for name in tx))
 
 
 class Answers:

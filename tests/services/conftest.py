@@ -13,7 +13,7 @@ from postroom.clock import ManualClock
 from postroom.kernel import commands as c
 from postroom.kernel.access import keys
 from postroom.kernel.access.permissions import Permission
-from postroom.kernel.service_ports import AuditEntry, AuditFilter
+from postroom.kernel.ports import AuditEntry, AuditFilter
 from postroom.services import callers
 from postroom.services.callers import Caller
 from postroom.services.container import Services

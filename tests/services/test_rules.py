@@ -6,8 +6,8 @@ import pytest
 
 from postroom.errors import InvalidField, MessageNotFound
 from postroom.kernel.access import acl
-from postroom.kernel.service_ports import MOST_RULES
-from postroom.kernel.transitions import service_documents
+from postroom.kernel.rules import rule
+from postroom.kernel.rules.rule import MOST_RULES
 from postroom.services.callers import Caller
 from postroom.services.errors import AclDenied, NoSuchThing, TrustRequired
 from tests.services.conftest import ServedRoom
@@ -36,7 +36,7 @@ async def test_more_rules_than_may_be_made_are_all_tried(
 ) -> None:
     """A room of before may have them: none may be skipped without a word."""
     with monkeypatch.context() as before:
-        before.setattr(service_documents, "MOST_RULES", 10_000)
+        before.setattr(rule, "MOST_RULES", 10_000)
         await add_rules(served, MOST_RULES)
         last = {"name": "last", "priority": 900, "action": {"type": "route", "target_queue_id": "open"}}
         await served.services.rules.create(served.owner, "work", last)

@@ -53,7 +53,7 @@ def appended(store: SqliteSource, *events: tuple[int, str, str, dict[str, Any]])
     tx: Any = opened.begin()
     for moment, kind, message, data in events:
         place = ("default", "shop", "orders", message, None, None, "test")
-        tx.append(EventDraft(moment, kind, *place, json.dumps(data)))
+        tx.append([EventDraft(moment, kind, *place, json.dumps(data))])
     opened.commit(tx)
     opened.close()
 

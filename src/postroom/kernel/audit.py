@@ -11,7 +11,7 @@ import msgspec
 from postroom.kernel import commands as c
 from postroom.kernel import jsontext, service_commands
 from postroom.kernel.model import Queue, Receipt, Scope
-from postroom.kernel.service_ports import AuditEntry
+from postroom.kernel.ports import AuditEntry
 from postroom.kernel.transitions.claim import ClaimedBatch
 
 OK = 200

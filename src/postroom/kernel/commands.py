@@ -1,12 +1,12 @@
 """Everything that can be asked of the kernel, as data. A `Unit` asks several things that commit together."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from postroom.kernel.budgets.model import Charge
 from postroom.kernel.model import LifecycleState, NewMessage
-from postroom.kernel.service_ports import AuditEntry
+from postroom.kernel.ports import AuditEntry
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +118,13 @@ class Release(ClaimCommand, frozen=True):
 
 
 class Extend(ClaimCommand, frozen=True):
+    lease_s: float | None = None
+
+
+class ExtendMany(Command, frozen=True):
+    """Keep several claims, each a message and its token, alive at once: the heartbeat of who holds many."""
+
+    claims: tuple[tuple[str, str], ...]
     lease_s: float | None = None
 
 
@@ -313,6 +320,16 @@ class Housekeep(Command, frozen=True):
     name: str
     limit: int = 1000
     cursor: int = 0
+
+
+class PruneHistory(Command, frozen=True):
+    """One bounded step: drop archived messages, or events, that are older than some seconds and that a
+    reader has passed who came to the event `up_to`. Answers with how many."""
+
+    what: Literal["messages", "events"]
+    keep_s: float
+    up_to: int
+    limit: int = 1000
 
 
 class ReportRun(Command, frozen=True):

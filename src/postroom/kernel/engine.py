@@ -1,33 +1,39 @@
 """Applies commands to a transaction: a group of requests from any callers, each all or nothing.
 
-A refused command leaves no trace: single verbs check before they write, and a `Unit` runs in a savepoint.
+What the commands name is fetched first, each kind of it at once. A refused command leaves no trace: single
+verbs check before they write, and a `Unit` runs in a savepoint.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
+
+import msgspec
 
 from postroom.errors import InvalidField, PostroomError
-from postroom.kernel import audit
+from postroom.kernel import audit, service_handlers
 from postroom.kernel import commands as c
-from postroom.kernel.budgets import holds, reservations
-from postroom.kernel.housekeeping import steps
+from postroom.kernel.hooks import KernelHooks
+from postroom.kernel.housekeeping import pruning, steps
+from postroom.kernel.loading import ALONE, load
 from postroom.kernel.ports import Transaction
+from postroom.kernel.session import Session
 from postroom.kernel.transitions import (
     documents,
     due,
+    holds,
+    leaders,
     priorities,
     queues,
     records,
     replay,
+    reservations,
     schemas,
-    service_documents,
     settle,
     subscriptions,
 )
 from postroom.kernel.transitions.claim import ClaimRun
 from postroom.kernel.transitions.context import KernelEnvironment, TransitionContext
 from postroom.kernel.transitions.publish import PublishRun
-from postroom.kernel.transitions.settle import CompleteRun
 
 Handler = Callable[[TransitionContext, Any], Any]
 
@@ -44,6 +50,7 @@ HANDLERS: dict[type[c.Command], Handler] = {
     c.Fail: settle.fail,
     c.Release: settle.release,
     c.Extend: settle.extend,
+    c.ExtendMany: settle.extend_many,
     c.Snooze: settle.snooze,
     c.Cancel: settle.cancel,
     c.Kill: settle.kill,
@@ -68,10 +75,11 @@ HANDLERS: dict[type[c.Command], Handler] = {
     c.Hold: holds.hold,
     c.CancelConversation: holds.cancel_conversation,
     c.Housekeep: steps.housekeep,
+    c.PruneHistory: pruning.prune_history,
     c.ReportRun: steps.report_run,
-    c.Lead: steps.lead,
+    c.Lead: leaders.lead,
     c.TakeOver: due.take_over,
-    **service_documents.HANDLERS,
+    **service_handlers.HANDLERS,
 }
 
 
@@ -90,94 +98,70 @@ class CommandOutcome:
         return self.value
 
 
-Run = TypeVar("Run", PublishRun, CompleteRun, None)
+class AppliedGroup(msgspec.Struct, frozen=True):
+    """Outcomes in the order of the commands, the lines on which messages became claimable (and how many),
+    and whether the ledger has something new."""
 
-
-def _next_run(before: PublishRun | CompleteRun | None, after: Run) -> Run:
-    """What a run has gathered is written before anything of another kind looks at it."""
-    if before is not None:
-        before.flush()
-    return after
-
-
-def _completions(commands: Sequence[c.Command], start: int) -> list[c.Complete]:
-    """Those that follow one another from here; claims between them go last and do not part them."""
-    found = []
-    for place in range(start, len(commands)):
-        command = commands[place]
-        if type(command) is c.Complete:
-            found.append(command)
-        elif type(command) is not c.Claim:
-            break
-    return found
-
-
-def _meet_rules(ctx: TransitionContext) -> None:
-    from postroom.kernel.rules.evaluation import triggered
-
-    triggered(ctx)
+    outcomes: list[CommandOutcome]
+    woken: Mapping[int, int]
+    has_news: bool
 
 
 class Engine:
     def __init__(self, env: KernelEnvironment) -> None:
         self._env = env
+        self._hooks = KernelHooks()
 
-    def apply(
-        self, tx: Transaction, commands: Sequence[c.Command]
-    ) -> tuple[list[CommandOutcome], Mapping[int, int]]:
-        """Outcomes in the order of the commands, and the lines on which messages became claimable.
+    def apply(self, tx: Transaction, commands: Sequence[c.Command]) -> AppliedGroup:
+        """Everything is handed to the transaction; the caller commits.
 
         Claims go last, so that they find what was published in the same group.
         """
-        ctx = TransitionContext(tx, self._env)
+        session = Session(tx, self._env.directory(tx.version))
+        ctx = TransitionContext(session, self._env, self._hooks)
+        if len(commands) > 1 or type(commands[0]) not in ALONE:
+            load(ctx, commands)
         outcomes = [CommandOutcome() for _ in commands]
         claiming: list[tuple[CommandOutcome, c.Claim]] = []
         publishing: PublishRun | None = None
-        run: PublishRun | CompleteRun | None = None
-        for place, (outcome, command) in enumerate(zip(outcomes, commands, strict=True)):
+        for outcome, command in zip(outcomes, commands, strict=True):
             if type(command) is c.Claim:
                 claiming.append((outcome, command))
                 continue
             ctx.actor, ctx.tenant = command.actor, command.tenant
             try:
                 if type(command) is c.PublishLike or type(command) is c.Publish:
-                    if type(run) is not PublishRun:
-                        publishing = publishing or PublishRun(ctx, len(commands))
-                        run = _next_run(run, publishing)
-                    outcome.value = run.take(command)
+                    if publishing is None:
+                        publishing = PublishRun(ctx, len(commands))
+                    outcome.value = publishing.take(command)
                 elif type(command) is c.Complete:
-                    if type(run) is not CompleteRun:
-                        run = _next_run(run, CompleteRun(ctx, _completions(commands, place)))
-                    run.add(command)
+                    settle.complete(ctx, command)
                 else:
-                    run = _next_run(run, None)
+                    if publishing is not None:
+                        publishing.end()
                     outcome.value = self._apply_one(ctx, command)
             except PostroomError as error:
                 outcome.error = error
-        _next_run(run, None)
-        if ctx.triggered:
-            _meet_rules(ctx)
+        self._settle(ctx)
         if claiming:
             self._claim(ctx, claiming)
-        self._keep_audit(ctx, commands, outcomes)
-        return outcomes, ctx.woken
+        self._audit(session, commands, outcomes)
+        session.flush()
+        return AppliedGroup(outcomes, ctx.woken, session.has_news)
 
-    def _keep_audit(
-        self, ctx: TransitionContext, commands: Sequence[c.Command], outcomes: list[CommandOutcome]
-    ) -> None:
+    def _audit(self, session: Session, commands: Sequence[c.Command], outcomes: list[CommandOutcome]) -> None:
         applied = [
             (command, outcome.value)
             for command, outcome in zip(commands, outcomes, strict=True)
             if outcome.error is None and (command.audit is not None or type(command) is c.Unit)
         ]
-        if applied and (entries := list(audit.complete_entries(applied, ctx.now))):
-            ctx.tx.add_audit(entries)
+        if applied:
+            session.add_audit(audit.complete_entries(applied, session.tx.now))
 
     def _claim(self, ctx: TransitionContext, claiming: list[tuple[CommandOutcome, c.Claim]]) -> None:
         ctx.actor = "system"
         due.sweep(ctx, limit=due.AT_CLAIM)
-        if ctx.triggered:
-            _meet_rules(ctx)
+        self._settle(ctx)
         run = ClaimRun(ctx, [command for _, command in claiming])
         for outcome, command in claiming:
             ctx.actor, ctx.tenant = command.actor, command.tenant
@@ -185,9 +169,15 @@ class Engine:
                 outcome.value = run.add(command)
             except PostroomError as error:
                 outcome.error = error
-        run.flush()
-        if ctx.triggered:
-            _meet_rules(ctx)
+        run.end()
+        self._settle(ctx)
+
+    def _settle(self, ctx: TransitionContext) -> None:
+        """What follows from what was done: broadcasts end, and rules meet what they wait for."""
+        ctx.complete_broadcasts()
+        while ctx.triggered:
+            self._hooks.meet_triggered(ctx)
+            ctx.complete_broadcasts()
 
     def _apply_one(self, ctx: TransitionContext, command: c.Command) -> Any:
         if isinstance(command, c.Unit):
@@ -203,9 +193,7 @@ class Engine:
             for command in unit.commands:
                 ctx.actor, ctx.tenant = command.actor, command.tenant
                 if isinstance(command, c.Publish | c.PublishLike):
-                    run = PublishRun(ctx)
-                    values.append(run.take(command))
-                    run.flush()
+                    values.append(PublishRun(ctx).take(command))
                 else:
                     values.append(HANDLERS[type(command)](ctx, command))
         return values

@@ -7,34 +7,34 @@ from postroom.kernel.model import Message, Tier
 from postroom.kernel.rows import Stored
 from postroom.kernel.states import State
 
-Names = dict[int, tuple[str, str]]
-
 _STATES = {state.value: state for state in State}
 _TIERS = {tier.value: tier for tier in Tier}
 
 
 class MessageViews:
-    """Names of queues and subscriptions by number. They never change, so they are asked for once."""
+    """Names of queues and subscriptions by number. They never change, so each is asked for once."""
 
-    def __init__(self, load: Callable[[], tuple[Names, dict[int, str]]]) -> None:
-        self._load = load
-        self._queues: Names = {}
+    def __init__(
+        self, find_queue: Callable[[int], tuple[str, str]], find_subscription: Callable[[int], str | None]
+    ) -> None:
+        self._find_queue = find_queue
+        self._find_subscription = find_subscription
+        self._queues: dict[int, tuple[str, str]] = {}
         self._subscriptions: dict[int, str] = {}
 
     def queue(self, queue_id: int) -> tuple[str, str]:
-        if queue_id not in self._queues:
-            self._refresh()
-        return self._queues[queue_id]
+        found = self._queues.get(queue_id)
+        if found is None:
+            found = self._queues[queue_id] = self._find_queue(queue_id)
+        return found
 
     def subscription(self, subscription_id: int) -> str:
-        if subscription_id not in self._subscriptions:
-            self._refresh()
-        return self._subscriptions.get(subscription_id, f"#{subscription_id}")
-
-    def _refresh(self) -> None:
-        queues, subscriptions = self._load()
-        self._queues.update(queues)
-        self._subscriptions.update(subscriptions)
+        """One that is gone is named by its number."""
+        found = self._subscriptions.get(subscription_id)
+        if found is None:
+            name = self._find_subscription(subscription_id)
+            found = self._subscriptions[subscription_id] = name or f"#{subscription_id}"
+        return found
 
     def message(self, stored: Stored, *, with_token: bool = False) -> Message:
         row, content = stored.row, stored.content

@@ -43,6 +43,8 @@ class Tier(StrEnum):
 
 
 DEAD_LETTER = "_dead_letter"
+# The type of a review that holds a message back.
+REVIEW = "hitl_request"
 EVENTS_QUEUE = "_events"
 INTEGRITY = "_integrity"
 SYSTEM_QUEUES = (DEAD_LETTER, EVENTS_QUEUE, "_audit", INTEGRITY, "_corrections")

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from postroom.kernel.rules import expressions
+from postroom.kernel import expressions
 
 MOST_S = 1.0
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from postroom.errors import InvalidField, SchemaViolation
-from postroom.kernel import jsontext
+from postroom.kernel import expressions, jsontext
 from postroom.kernel.model import Schema
-from postroom.kernel.rules import expressions
 
 if TYPE_CHECKING:  # the library takes long to import, and most rooms have no schema
     from jsonschema.exceptions import ValidationError

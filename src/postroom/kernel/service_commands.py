@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from postroom.kernel.commands import Command
-from postroom.kernel.service_ports import AuditEntry
+from postroom.kernel.ports import AuditEntry
 
 
 class PutServiceDocument(Command, frozen=True):

@@ -3,17 +3,16 @@
 Parts may come twice and out of order. When the stream is closed, the assembler joins them to one message.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from postroom.errors import Conflict, InvalidField, NotFound
 from postroom.kernel import checks, jsontext, service_commands
-from postroom.kernel import commands as c
 from postroom.kernel.model import Document, NewMessage
-from postroom.kernel.service_ports import Chunk
+from postroom.kernel.ports import Chunk
 from postroom.kernel.transitions.context import TransitionContext
-from postroom.kernel.transitions.publish import PublishRun
+from postroom.kernel.transitions.publish import publish_one
 
 KIND = "stream"
 MOST_CHUNKS = 100_000
@@ -48,6 +47,10 @@ class ChunkDiffers(Conflict):
     code = "CHUNK_CONFLICT"
 
 
+class ChunkReads(Protocol):
+    def chunks(self, stream_id: str, after: int, limit: int) -> list[Chunk]: ...
+
+
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     content_type: str
@@ -76,7 +79,7 @@ def read(data: dict[str, Any]) -> Stream:
 
 
 def _find(ctx: TransitionContext, scope_id: int, stream_id: str) -> Stream:
-    found = ctx.tx.document(ctx.tenant, KIND, f"{scope_id}/{stream_id}")
+    found = ctx.session.document(ctx.tenant, KIND, f"{scope_id}/{stream_id}")
     if found is None or found.gone:
         raise StreamNotFound(stream=stream_id)
     return read(found.data)
@@ -84,9 +87,9 @@ def _find(ctx: TransitionContext, scope_id: int, stream_id: str) -> Stream:
 
 def _save(ctx: TransitionContext, scope_id: int, stream: Stream) -> Stream:
     key = f"{scope_id}/{stream.id}"
-    before = ctx.tx.document(ctx.tenant, KIND, key)
+    before = ctx.session.document(ctx.tenant, KIND, key)
     document = Document.next(before, KIND, key, msgspec.to_builtins(stream), ctx.now)
-    ctx.tx.save_document(ctx.tenant, document)
+    ctx.session.put_document(ctx.tenant, document)
     return stream
 
 
@@ -108,7 +111,7 @@ def open_stream(ctx: TransitionContext, command: service_commands.OpenStream) ->
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    ctx.record("stream.opened", scope=scope.slug, data={"stream": stream.id})
+    ctx.emit("stream.opened", scope=scope.slug, data={"stream": stream.id})
     return _save(ctx, scope.id, stream)
 
 
@@ -133,8 +136,8 @@ def append(ctx: TransitionContext, command: service_commands.AppendChunks) -> St
     size = sum(map(len, new.values()))
     if stream.bytes + size > STREAM_BYTES:
         raise InvalidField("data", f"would make the stream longer than {STREAM_BYTES} bytes")
-    for number, data in new.items():
-        ctx.tx.add_chunk(stream.id, Chunk(number, data))
+    if new:
+        ctx.session.direct.add_chunks(stream.id, [Chunk(number, data) for number, data in new.items()])
     changed = msgspec.structs.replace(
         stream,
         chunks=stream.chunks + len(new),
@@ -149,7 +152,7 @@ def _part(ctx: TransitionContext, stream: Stream, number: int, new: dict[int, by
     """The part with this number, if it is there or comes with the same request."""
     if number in new:
         return new[number]
-    known = ctx.tx.chunks(stream.id, number - 1, 1)
+    known = ctx.session.tx.chunks(stream.id, number - 1, 1)
     return known[0].data if known and known[0].number == number else None
 
 
@@ -158,10 +161,10 @@ def missing(stream: Stream, numbers: set[int]) -> list[int]:
     return [number for number in range(total) if number not in numbers]
 
 
-def all_chunks(cabinet: Any, stream_id: str) -> list[Chunk]:
+def all_chunks(reads: ChunkReads, stream_id: str) -> list[Chunk]:
     found: list[Chunk] = []
     after = -1
-    while page := cabinet.chunks(stream_id, after, PAGE):
+    while page := reads.chunks(stream_id, after, PAGE):
         found += page
         after = page[-1].number
     return found
@@ -177,12 +180,12 @@ def close(ctx: TransitionContext, command: service_commands.CloseStream) -> Stre
         raise StreamEnded(stream=stream.id, state=stream.state_at(ctx.now))
     if command.abort:
         changed = msgspec.structs.replace(stream, state="aborted", reason=command.reason, updated_at=ctx.now)
-        ctx.record("stream.aborted", scope=scope.slug, data={"stream": stream.id})
+        ctx.emit("stream.aborted", scope=scope.slug, data={"stream": stream.id})
         return _save(ctx, scope.id, changed)
     if command.total_chunks is not None:
         checks.check_count("total_chunks", command.total_chunks, least=0, most=MOST_CHUNKS)
         stream = msgspec.structs.replace(stream, total_chunks=command.total_chunks)
-    chunks = all_chunks(ctx.tx, stream.id)
+    chunks = all_chunks(ctx.session.tx, stream.id)
     lacking = missing(stream, {chunk.number for chunk in chunks})
     if lacking:
         shown = ", ".join(map(str, lacking[:MISSING_SHOWN]))
@@ -194,7 +197,7 @@ def close(ctx: TransitionContext, command: service_commands.CloseStream) -> Stre
         stream, state="closed", total_chunks=len(chunks), message_id=message_id, updated_at=ctx.now
     )
     data = {"stream": stream.id, "chunks": len(chunks), "bytes": stream.bytes, "message_id": message_id}
-    ctx.record("stream.closed", scope=scope.slug, data=data)
+    ctx.emit("stream.closed", scope=scope.slug, data=data)
     return _save(ctx, scope.id, changed)
 
 
@@ -224,7 +227,4 @@ def _assemble(ctx: TransitionContext, stream: Stream, joined: bytes) -> str | No
         source_type="stream",
         source_id=stream.id,
     )
-    run = PublishRun(ctx)
-    receipts = run.take(c.Publish(queue=stream.queue, messages=[message], tenant=ctx.tenant))
-    run.flush()
-    return receipts[0].id
+    return publish_one(ctx, ctx.queue(stream.queue), message).id

@@ -4,7 +4,7 @@ Every kind of record has a rule. State (a session, a default addressee) is the n
 others are facts of a moment, which grow old.
 """
 
-from postroom.kernel.housekeeping.retention import DAY_S, RecordRule, Retention
+from postroom.kernel.retention import DAY_S, RecordRule, Retention
 from postroom.kernel.reviews import answering
 from postroom.office import sessions
 from postroom.office.guards import holds

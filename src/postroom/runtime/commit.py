@@ -8,12 +8,12 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel.commands import Claim, Command, Publish, PublishLike, Unit
-from postroom.kernel.engine import CommandOutcome, Engine
+from postroom.kernel.engine import AppliedGroup, CommandOutcome, Engine
 from postroom.kernel.ports import Store, Transaction
 from postroom.runtime.wakeups import Wakeups
 
@@ -39,21 +39,19 @@ class CommitRequest:
 class PendingCommit:
     """A transaction that is carried out but not yet committed."""
 
-    __slots__ = ("commands", "deliver", "outcomes", "started", "tx", "woken")
+    __slots__ = ("applied", "commands", "deliver", "started", "tx")
 
     def __init__(
         self,
         tx: Transaction,
         commands: Sequence[Command],
-        outcomes: list[CommandOutcome],
-        woken: Mapping[int, int],
+        applied: AppliedGroup,
         deliver: Deliver,
         started: float,
     ) -> None:
         self.tx = tx
         self.commands = commands
-        self.outcomes = outcomes
-        self.woken = woken
+        self.applied = applied
         self.deliver = deliver
         self.started = started
 
@@ -70,7 +68,6 @@ class Committer:
         self._gate = threading.Lock()
         self._closed = False
         self._pace_s = 0.0
-        self._head_seq = -1
         self._writer = threading.Thread(target=self._run, name="postroom-writer", daemon=True)
         self._syncer = threading.Thread(target=self._run_halves, name="postroom-sync", daemon=True)
         self._writer.start()
@@ -119,7 +116,7 @@ class Committer:
             return False
         started = time.perf_counter()
         try:
-            tx, outcomes, woken = self._carry_out(commands)
+            tx, applied = self._carry_out(commands)
         except Exception:
             answers = self._one_by_one(commands)
             self._writing.release()
@@ -128,7 +125,7 @@ class Committer:
         except BaseException:
             self._writing.release()
             raise
-        self._halves.put(PendingCommit(tx, commands, outcomes, woken, deliver, started))
+        self._halves.put(PendingCommit(tx, commands, applied, deliver, started))
         return True
 
     def _take(self) -> bool:
@@ -179,8 +176,8 @@ class Committer:
                 self._rollback(half.tx)
                 outcomes = self._one_by_one(half.commands)
             else:
-                outcomes = half.outcomes
-                self._committed(half.tx, half.started, half.woken)
+                outcomes = half.applied.outcomes
+                self._committed(half.started, half.applied)
         finally:
             self._writing.release()
         _hand_back(half.deliver, outcomes)
@@ -235,7 +232,7 @@ class Committer:
         return outcomes
 
     def _named(self, error: Exception) -> BaseException:
-        error = self._store.explain(error)
+        _, error = self._store.classify(error)
         if not isinstance(error, PostroomError):
             log.error("a command failed in an unforeseen way", exc_info=error)
         if isinstance(error, StopIteration):
@@ -243,27 +240,24 @@ class Committer:
             return RuntimeError("a command stopped in an unforeseen way")
         return error
 
-    def _carry_out(
-        self, commands: Sequence[Command]
-    ) -> tuple[Transaction, list[CommandOutcome], Mapping[int, int]]:
+    def _carry_out(self, commands: Sequence[Command]) -> tuple[Transaction, AppliedGroup]:
         tx = self._store.begin()
         try:
-            outcomes, woken = self._engine.apply(tx, commands)
+            return tx, self._engine.apply(tx, commands)
         except BaseException:
             self._rollback(tx)
             raise
-        return tx, outcomes, woken
 
     def _commit_together(self, commands: Sequence[Command]) -> list[CommandOutcome]:
         started = time.perf_counter()
-        tx, outcomes, woken = self._carry_out(commands)
+        tx, applied = self._carry_out(commands)
         try:
             self._store.commit(tx)
         except BaseException:
             self._rollback(tx)
             raise
-        self._committed(tx, started, woken)
-        return outcomes
+        self._committed(started, applied)
+        return applied.outcomes
 
     def _rollback(self, tx: Transaction) -> None:
         """What made it necessary is what callers are told; that the undoing failed too is for the log."""
@@ -272,17 +266,15 @@ class Committer:
         except Exception:
             log.exception("a transaction could not be rolled back")
 
-    def _committed(self, tx: Transaction, started: float, woken: Mapping[int, int]) -> None:
+    def _committed(self, started: float, applied: AppliedGroup) -> None:
         """Wake who waits. It is committed: whatever goes wrong here must not look like a failure of it.
 
         Readers of the ledger sleep on when it has nothing new, as after a claim that found nothing."""
         self._pace_s += (time.perf_counter() - started - self._pace_s) * 0.2
         try:
-            if woken:
-                self._wakeups.ring(woken)
-            head = tx.head_seq()
-            self._wakeups.ring_tails(news=head != self._head_seq)
-            self._head_seq = head
+            if applied.woken:
+                self._wakeups.ring(applied.woken)
+            self._wakeups.ring_tails(news=applied.has_news)
         except Exception:
             log.exception("somebody who waits could not be woken")
 

@@ -18,12 +18,12 @@ from postroom.kernel.engine import Engine
 from postroom.kernel.housekeeping.housekeepers import ROSTER, Retention
 from postroom.kernel.limits import Limits
 from postroom.kernel.message_view import MessageViews
-from postroom.kernel.ports import Reader, Store
+from postroom.kernel.ports import Store
+from postroom.kernel.reader import Reader
 from postroom.kernel.transitions.context import KernelEnvironment
 from postroom.runtime.commit import Committer
 from postroom.runtime.housekeeping import HousekeepingLoop
 from postroom.runtime.wakeups import Wakeups
-from postroom.stores.memory import MemoryStore
 from postroom.stores.sqlite import SqliteStore
 from postroom.stores.sqlite.store import Durability
 
@@ -52,23 +52,27 @@ AT_ONCE = 1000
 def open_store(url: str, options: RoomOptions) -> Store:
     """`sqlite:///relative.db`, `sqlite:////absolute/path.db`, a bare path to a file, or `memory://`."""
     if url == "memory://":
-        return MemoryStore()
+        return SqliteStore(None, clock=options.clock)
     path = url.removeprefix(SQLITE) if url.startswith(SQLITE) else url
     if not path or "://" in path:
         raise UnknownStore(url=url)
-    return SqliteStore(Path(path).expanduser(), durability=options.durability, backups=options.backups)
+    return SqliteStore(
+        Path(path).expanduser(),
+        durability=options.durability,
+        backups=options.backups,
+        clock=options.clock,
+    )
 
 
 class RoomCore:
     def __init__(self, store: Store, options: RoomOptions) -> None:
         self.store = store
-        self.reads_inline: bool = getattr(store, "reads_inline", False)
+        self.reads_inline = store.capabilities.reads_inline
         self.options = options
         self.clock = options.clock or SystemClock()
         self.actor = options.actor or f"{socket.gethostname()}:{uuid.uuid4().hex[:8]}"
         self.wakeups = Wakeups()
         env = KernelEnvironment(
-            self.clock,
             options.ids or RandomIds(),
             options.limits,
             options.retention,
@@ -76,7 +80,7 @@ class RoomCore:
         )
         self.committer = Committer(store, Engine(env), self.wakeups)
         self.housekeeping = HousekeepingLoop(self.committer.execute, self.clock, self.actor)
-        self.directory = MessageViews(self._names)
+        self.directory = MessageViews(self._queue_name, self._subscription_name)
 
     @classmethod
     def open(cls, url: str, options: RoomOptions) -> "RoomCore":
@@ -115,8 +119,11 @@ class RoomCore:
         return self.housekeeping.run_one(name)
 
     def read(self, question: Callable[[Reader], T]) -> T:
-        with self.store.reader() as reader:
-            return question(reader)
+        with self.store.reader() as reads:
+            return question(Reader(reads))
 
-    def _names(self) -> tuple[dict[int, tuple[str, str]], dict[int, str]]:
-        return self.read(lambda reader: (reader.queue_names(), reader.subscription_names()))
+    def _queue_name(self, queue_id: int) -> tuple[str, str]:
+        return self.read(lambda reader: reader.queue_names()[queue_id])
+
+    def _subscription_name(self, subscription_id: int) -> str | None:
+        return self.read(lambda reader: reader.subscription_name(subscription_id))

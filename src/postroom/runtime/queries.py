@@ -28,7 +28,8 @@ from postroom.kernel.model import (
     Scope,
     Subscription,
 )
-from postroom.kernel.ports import MessageFilter, Reader
+from postroom.kernel.ports import MessageFilter
+from postroom.kernel.reader import Reader
 from postroom.kernel.states import State
 from postroom.runtime.core import RoomCore
 
@@ -92,11 +93,13 @@ class Queries:
     def scope_counts(self, scope: str) -> dict[str, Counts]:
         """The counts of every queue of a scope, all from one moment."""
         self.scope(scope)
-        return self._core.read(
-            lambda reader: {
-                queue.slug: reader.counts(queue.id) for queue in reader.queues(self._tenant, scope)
-            }
-        )
+
+        def ask(reader: Reader) -> dict[str, Counts]:
+            queues = reader.queues(self._tenant, scope)
+            counts = reader.counts_of((queue.id, 0) for queue in queues)
+            return {queue.slug: counts[queue.id, 0] for queue in queues}
+
+        return self._core.read(ask)
 
     def filter(self, **wanted: Any) -> MessageFilter:
         states = wanted.pop("state", None)

@@ -25,7 +25,7 @@ from postroom.kernel.model import (
     Scope,
     Subscription,
 )
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.kernel.rows import Stored
 from postroom.kernel.transitions.claim import ClaimedBatch
 from postroom.runtime.command_builder import CommandBuilder, Moment, PublishOptions, place_state

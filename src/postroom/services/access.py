@@ -14,7 +14,8 @@ from postroom.kernel.access import acl, trust
 from postroom.kernel.access.acl import AccessVerdict
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.model import DEAD_LETTER, EVENTS_QUEUE, INTEGRITY, Queue, Scope
-from postroom.kernel.ports import MessageFilter, Reader
+from postroom.kernel.ports import MessageFilter
+from postroom.kernel.reader import Reader
 from postroom.kernel.rows import Row, Stored
 from postroom.services.callers import Caller
 from postroom.services.context import ServiceContext

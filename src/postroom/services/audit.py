@@ -9,8 +9,7 @@ from postroom.kernel import checks
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import DEAD_LETTER, Scope
-from postroom.kernel.ports import MessageFilter
-from postroom.kernel.service_ports import AuditEntry, AuditFilter
+from postroom.kernel.ports import AuditEntry, AuditFilter, MessageFilter
 from postroom.services.access import Access
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, Service

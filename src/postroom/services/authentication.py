@@ -2,7 +2,7 @@
 
 import msgspec
 
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.services.callers import Caller
 from postroom.services.context import ServiceContext
 from postroom.services.errors import TenantNotFound, TokenExpired, TokenInvalid, TokenMissing

@@ -16,8 +16,8 @@ from postroom.kernel import commands as c
 from postroom.kernel import jsontext, service_commands
 from postroom.kernel.access import permissions
 from postroom.kernel.access.permissions import Permission
-from postroom.kernel.ports import Reader
-from postroom.kernel.service_ports import AuditEntry
+from postroom.kernel.ports import AuditEntry
+from postroom.kernel.reader import Reader
 from postroom.services.access import Access, CallSubject
 from postroom.services.callers import Caller
 from postroom.services.context import ServiceContext

@@ -10,7 +10,7 @@ from postroom.kernel import service_commands
 from postroom.kernel.access import keys
 from postroom.kernel.erasure.subject import ErasableLake
 from postroom.kernel.model import Scope
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.runtime import Room
 from postroom.services import public_ids
 from postroom.services.public_ids import PublicIds

@@ -4,7 +4,7 @@ from typing import Any
 
 from postroom.kernel import service_commands
 from postroom.kernel.model import Document, Scope
-from postroom.kernel.service_ports import ALL_DOCUMENTS
+from postroom.kernel.ports import MANY
 from postroom.services.access import Access
 from postroom.services.calls import ServiceCall
 from postroom.services.errors import NoSuchThing
@@ -12,7 +12,7 @@ from postroom.services.errors import NoSuchThing
 
 def list_documents(access: Access, kind: str, prefix: str = "") -> list[Document]:
     """Oldest first."""
-    found = access.reader.documents(access.tenant, kind, prefix, "", ALL_DOCUMENTS)
+    found = access.reader.documents(access.tenant, kind, prefix, "", MANY)
     return sorted(found, key=lambda document: (document.created_at, document.key))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import Message
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.kernel.rows import Row
 
 PAGE = 500

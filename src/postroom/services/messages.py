@@ -12,7 +12,8 @@ from postroom.kernel.access.acl import AccessVerdict
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import ConsumerMode, Counts, Message, NewMessage, Queue, Receipt, Scope
-from postroom.kernel.ports import MessageFilter, Reader
+from postroom.kernel.ports import MessageFilter
+from postroom.kernel.reader import Reader
 from postroom.kernel.reviews.spec import HitlInvalid
 from postroom.kernel.rows import Stored
 from postroom.kernel.schemas import Validators

@@ -9,8 +9,8 @@ from postroom.kernel.access.acl import AclEntry
 from postroom.kernel.access.keys import Key
 from postroom.kernel.access.permissions import ROLE_PERMISSIONS, ROLES, TENANTS, USERS, Permission
 from postroom.kernel.access.version import read_version
-from postroom.kernel.ports import Reader
-from postroom.kernel.service_ports import ALL_DOCUMENTS
+from postroom.kernel.ports import MANY
+from postroom.kernel.reader import Reader
 from postroom.services import callers
 from postroom.services.callers import Caller
 
@@ -36,7 +36,7 @@ class Rights:
     def entries(self, reader: Reader, tenant: str, kind: str, prefix: str) -> tuple[AclEntry, ...]:
         found = self._entries.get((tenant, kind, prefix))
         if found is None:
-            documents = reader.documents(tenant, kind, prefix, "", ALL_DOCUMENTS)
+            documents = reader.documents(tenant, kind, prefix, "", MANY)
             found = tuple(acl.read(document.data) for document in documents)
             self._entries[tenant, kind, prefix] = found
         return found
@@ -44,7 +44,7 @@ class Rights:
     def queue_lists(self, reader: Reader, tenant: str, scope_id: int) -> dict[int, list[AclEntry]]:
         """The lists of a scope's queues, of those that have one."""
         found: dict[int, list[AclEntry]] = {}
-        for document in reader.documents(tenant, acl.ENTRY, f"{scope_id}/", "", ALL_DOCUMENTS):
+        for document in reader.documents(tenant, acl.ENTRY, f"{scope_id}/", "", MANY):
             _, queue_id, _ = document.key.split("/", 2)
             found.setdefault(int(queue_id), []).append(acl.read(document.data))
         return found

@@ -12,8 +12,8 @@ from postroom.kernel import checks, service_commands, streams
 from postroom.kernel.access.acl import AccessVerdict
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.model import Scope
-from postroom.kernel.ports import Reader
-from postroom.kernel.service_ports import Chunk
+from postroom.kernel.ports import Chunk
+from postroom.kernel.reader import Reader
 from postroom.kernel.streams import Stream, StreamNotFound
 from postroom.services import documents
 from postroom.services.access import Access

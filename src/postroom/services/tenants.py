@@ -5,7 +5,7 @@ from typing import Any
 from postroom.errors import InvalidField
 from postroom.kernel import checks, service_commands
 from postroom.kernel.access.permissions import TENANTS, Permission
-from postroom.kernel.service_ports import ALL_DOCUMENTS
+from postroom.kernel.ports import MANY
 from postroom.services.access import Access
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, Service, ServiceCall
@@ -41,7 +41,7 @@ class Tenants(Service):
         async with self._call(caller, self.LIST) as call:
 
             def find(access: Access) -> list[dict[str, Any]]:
-                return [each.data for each in access.reader.documents("", TENANTS, "", "", ALL_DOCUMENTS)]
+                return [each.data for each in access.reader.documents("", TENANTS, "", "", MANY)]
 
             return await call.look(find, quick=False)
 

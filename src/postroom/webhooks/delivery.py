@@ -12,7 +12,7 @@ from postroom.clock import SECOND, Clock
 from postroom.errors import PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel import jsontext, webhooks
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.kernel.rows import Stored
 from postroom.kernel.webhooks import Webhook
 from postroom.runtime import Room

@@ -12,7 +12,7 @@ from postroom.kernel import commands as c
 from postroom.kernel import webhooks
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import EVENTS_QUEUE, NewMessage
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.kernel.webhooks import EVENTS, PREFIX, Webhook
 from postroom.runtime import Room
 from postroom.webhooks.entitlement import OWN_SCOPES, Entitlement

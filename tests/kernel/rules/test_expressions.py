@@ -3,8 +3,8 @@
 import pytest
 
 from postroom.errors import InvalidField
-from postroom.kernel.rules import expressions
-from postroom.kernel.rules.expressions import TooMuch, check, compiled
+from postroom.kernel import expressions
+from postroom.kernel.expressions import TooMuch, check, compiled
 
 FACTS = {
     "labels": {"tier": "premium", "n": 3},

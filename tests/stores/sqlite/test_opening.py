@@ -10,6 +10,7 @@ import pytest
 
 import postroom
 from postroom.errors import StoreCorrupt, StoreFull, StoreInUse, StoreReadOnly, StoreTooNew, UnknownStore
+from postroom.kernel.facts import MEMO, first
 from postroom.stores.sqlite import SqliteStore
 from postroom.stores.sqlite.migrate import migrate, newest, steps
 
@@ -114,13 +115,11 @@ def test_a_read_only_file_is_a_named_error(tmp_path: Path) -> None:
 def write_memo(store: SqliteStore) -> None:
     tx = store.begin()
     try:
-        tx.set_memo("note", "x")
+        tx.put_facts([(first(MEMO, "note", "x", 1), 0)])
         store.commit(tx)
-    except apsw.Error as error:
+    except StoreReadOnly:
         store.rollback(tx)
-        from postroom.stores.sqlite.errors import named
-
-        raise named(error, "room.db") from error
+        raise
 
 
 def test_a_full_disk_refuses_whole_requests_and_accepts_again_when_there_is_room(tmp_path: Path) -> None:

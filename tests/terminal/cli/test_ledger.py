@@ -13,8 +13,8 @@ import postroom
 from postroom.clock import ManualClock, SystemClock
 from postroom.errors import StoreReadOnly
 from postroom.kernel.housekeeping.housekeepers import PRUNER
-from postroom.kernel.housekeeping.retention import DAY_S, Retention
 from postroom.kernel.ledger import EventDraft, Head, seal
+from postroom.kernel.retention import DAY_S, Retention
 from postroom.runtime import SyncRoom
 from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.terminal.cli import readonly

@@ -13,7 +13,7 @@ from postroom.kernel.access.permissions import PREFIX
 from postroom.kernel.access.trust import Trust
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import Message
-from postroom.kernel.service_ports import AuditEntry, Chunk
+from postroom.kernel.ports import AuditEntry, Chunk
 from postroom.kernel.webhooks import Webhook
 from postroom.runtime.queries import HousekeeperStatus
 from postroom.services.audit import Trace

@@ -10,7 +10,7 @@ from postroom.clock import iso
 from postroom.errors import InvalidField
 from postroom.kernel import checks
 from postroom.kernel.model import Counts, Queue, Scope
-from postroom.kernel.rules.moved_keys import shown_key
+from postroom.kernel.moved_keys import shown_key
 from postroom.kernel.rules.rule import Rule
 from postroom.kernel.states import State
 from postroom.services.messages import FoundMessage

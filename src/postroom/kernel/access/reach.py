@@ -9,7 +9,7 @@ from postroom.kernel.access import acl
 from postroom.kernel.access.acl import AccessVerdict
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.model import Document, Queue
-from postroom.kernel.service_ports import ALL_DOCUMENTS
+from postroom.kernel.ports import MANY
 
 Principals = tuple[tuple[str, str], ...]
 
@@ -25,7 +25,7 @@ def may_act(
     if acts_as is None:
         return True
     for kind, prefix in ((acl.ENTRY, f"{queue.scope_id}/{queue.id}/"), (acl.GRANT, f"{queue.scope_id}/")):
-        found = reader.documents(queue.tenant, kind, prefix, "", ALL_DOCUMENTS)
+        found = reader.documents(queue.tenant, kind, prefix, "", MANY)
         if found:
             entries = [acl.read(document.data) for document in found]
             return acl.judge(entries, frozenset(acts_as), wanted, now) is AccessVerdict.ALLOWED

@@ -31,7 +31,7 @@ class VersionReads(Protocol):
 
 
 class VersionWrites(VersionReads, Protocol):
-    def save_document(self, tenant: str, document: Document) -> None: ...
+    def put_document(self, tenant: str, document: Document) -> None: ...
 
 
 def read_version(reader: VersionReads) -> int:
@@ -39,6 +39,6 @@ def read_version(reader: VersionReads) -> int:
     return 0 if found is None else found.version
 
 
-def move_version(tx: VersionWrites, now: int) -> None:
-    before = tx.document(TENANT, KIND, KEY)
-    tx.save_document(TENANT, Document.next(before, KIND, KEY, {}, now))
+def move_version(session: VersionWrites, now: int) -> None:
+    before = session.document(TENANT, KIND, KEY)
+    session.put_document(TENANT, Document.next(before, KIND, KEY, {}, now))

@@ -5,7 +5,6 @@ gives every one. A frozen account takes no reservation, and messages can be held
 """
 
 from collections.abc import Iterable
-from typing import Protocol
 
 import msgspec
 
@@ -71,47 +70,44 @@ class HeldMessage(msgspec.Struct, frozen=True, kw_only=True):
     until: int
 
 
-class BudgetWrites(Protocol):
-    """What a transaction does with accounts. `account` locks what it returns until the end."""
+class Holdings(msgspec.Struct, frozen=True):
+    """What one holder has reserved, and others like it; whether its work is settled already."""
 
-    def account(self, tenant: str, name: str, now: int) -> Budget | None: ...
-    def save_account(self, tenant: str, account: Budget) -> None: ...
-    def reservations(self, tenant: str, holder: str) -> list[Reservation]: ...
-    def reservations_like(self, tenant: str, prefix: str) -> list[Reservation]:
-        """Those of all holders whose names begin so."""
-        ...
-
-    def reserve(self, tenant: str, reservation: Reservation) -> None:
-        """In the place of one the holder has on the account."""
-        ...
-
-    def drop_reservations(self, tenant: str, holder: str) -> None: ...
-    def is_settled(self, tenant: str, holder: str) -> bool: ...
-    def mark_settled(self, tenant: str, holder: str, now: int) -> None: ...
-    def hold(self, tenant: str, account: str, hold: HeldMessage) -> None: ...
-    def take_holds(self, tenant: str, account: str) -> list[HeldMessage]:
-        """All messages held for an account, in the order of holding; they are forgotten."""
-        ...
-
-    def prune_settled(self, before: int, limit: int) -> int:
-        """Forget holders that settled, reservations that ended and holds that ended before."""
-        ...
-
-    def prune_accounts(self, before: int, limit: int) -> list[tuple[str, str]]:
-        """Forget accounts nobody touched since, but those frozen and not final; their tenants and names."""
-        ...
+    settled: bool
+    reservations: list[Reservation]
 
 
-class BudgetReads(Protocol):
-    def accounts(self, tenant: str, names: Iterable[str], now: int) -> list[Budget]:
-        """Those of the names that exist, in any order."""
-        ...
+class BudgetFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """These names, or all that begin so after a name."""
 
-    def list_accounts(
-        self, tenant: str, prefix: str, now: int, *, frozen: bool, after: str, limit: int
-    ) -> list[Budget]:
-        """Accounts whose names begin so, by name, after a name."""
-        ...
+    tenant: str
+    names: tuple[str, ...] | None = None
+    prefix: str = ""
+    frozen: bool = False
+    after: str = ""
+    limit: int = 2**31 - 1
+
+
+class BudgetChanges(msgspec.Struct, kw_only=True):
+    """What a transaction changes about budgets, by tenant and name. In this order it is written."""
+
+    budgets: dict[Key, Budget] = msgspec.field(default_factory=dict)
+    released: list[Key] = msgspec.field(default_factory=list)
+    """Holders whose reservations end."""
+    reserved: list[tuple[str, Reservation]] = msgspec.field(default_factory=list)
+    settled: list[tuple[str, str, int]] = msgspec.field(default_factory=list)
+    """Tenants, holders and moments of work that is settled."""
+    thawed: list[Key] = msgspec.field(default_factory=list)
+    """Budgets whose held messages go on."""
+    held: list[tuple[str, str, HeldMessage]] = msgspec.field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return any(msgspec.structs.astuple(self))
+
+    def add(self, later: "BudgetChanges") -> None:
+        self.budgets |= later.budgets
+        for field in ("released", "reserved", "settled", "thawed", "held"):
+            getattr(self, field).extend(getattr(later, field))
 
 
 def fold_accounts(events: Iterable[Event], start: dict[Key, Budget] | None = None) -> dict[Key, Budget]:

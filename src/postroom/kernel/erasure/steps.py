@@ -9,7 +9,7 @@ from postroom.kernel import jsontext, service_commands, webhooks
 from postroom.kernel.erasure import subject as erasure
 from postroom.kernel.erasure.subject import Subject
 from postroom.kernel.model import Document
-from postroom.kernel.reviews import timeouts
+from postroom.kernel.ports import Rewritten, RowFilter
 from postroom.kernel.rows import Stored
 from postroom.kernel.states import OPEN, State
 from postroom.kernel.transitions.context import TransitionContext
@@ -35,7 +35,7 @@ def erase(ctx: TransitionContext, command: service_commands.Erase) -> ErasureSte
     if command.mode not in ("erase", "redact"):
         raise InvalidField("mode", f"is {command.mode!r}, must be erase or redact")
     scope_id = ctx.scope(command.scope).id if command.scope is not None else None
-    looked = ctx.tx.erasable(ctx.tenant, scope_id, command.after, command.limit)
+    looked = _page(ctx, scope_id, command.after, command.limit)
     reached = set(command.queue_ids) if command.queue_ids is not None else None
     concerned = [
         stored for stored in looked if _is_reached(stored, reached) and erasure.concerns(stored, subject)
@@ -44,14 +44,12 @@ def erase(ctx: TransitionContext, command: service_commands.Erase) -> ErasureSte
     free = [stored for stored in concerned if stored.row.state != State.CLAIMED]
     earlier = _earlier(ctx, command.job_id) if command.execute and not command.after else ()
     if command.execute and free:
-        for stored in free:
-            _erase_one(ctx, stored, subject, command.mode)
+        _erase(ctx, free, subject, command.mode)
         ids = [stored.row.id for stored in free]
-        ctx.tx.forget_records(ctx.tenant, ids)
-        ctx.tx.forget_audit(ctx.tenant, ids)
+        ctx.session.direct.forget(ctx.tenant, ids)
         _remember(ctx, f"{command.job_id}/{looked[-1].row.seq:020}", ids)
         data = {"job": command.job_id, "messages": len(ids), "mode": command.mode}
-        ctx.record("erasure.step", scope=command.scope, data=data)
+        ctx.emit("erasure.step", scope=command.scope, data=data)
     more = looked[-1].row.seq if len(looked) == command.limit else None
     return ErasureStep(tuple(stored.row.id for stored in free), tuple(claimed), more, earlier)
 
@@ -62,9 +60,15 @@ def _is_reached(stored: Stored, queue_ids: set[int] | None) -> bool:
     return queue_ids is None or places <= queue_ids
 
 
+def _page(ctx: TransitionContext, scope_id: int | None, after: int, limit: int) -> list[Stored]:
+    """Messages live and archived, deliveries too; whether they are about the subject is to be seen."""
+    wanted = RowFilter(tenant=ctx.tenant, scope_id=scope_id)
+    return ctx.session.page(wanted, after=after, limit=limit, archived=True)
+
+
 def _lists(ctx: TransitionContext, job_id: str) -> Iterator[Document]:
     after = ""
-    while found := ctx.tx.documents(ctx.tenant, erasure.ERASED_IDS, f"{job_id}/", after, AT_ONCE):
+    while found := ctx.session.documents(ctx.tenant, erasure.ERASED_IDS, f"{job_id}/", after, AT_ONCE):
         yield from found
         after = found[-1].key
 
@@ -75,13 +79,27 @@ def _earlier(ctx: TransitionContext, job_id: str) -> tuple[str, ...]:
 
 def _remember(ctx: TransitionContext, key: str, ids: list[str]) -> None:
     """With those an earlier run has found in the same place: once erased, they are not found again."""
-    before = ctx.tx.document(ctx.tenant, erasure.ERASED_IDS, key)
+    before = ctx.session.document(ctx.tenant, erasure.ERASED_IDS, key)
     known = before.data.get("ids", []) if before is not None else []
     data = {"ids": list(dict.fromkeys([*known, *ids]))}
-    ctx.tx.save_document(ctx.tenant, Document.next(before, erasure.ERASED_IDS, key, data, ctx.now))
+    ctx.session.put_document(ctx.tenant, Document.next(before, erasure.ERASED_IDS, key, data, ctx.now))
 
 
-def _erase_one(ctx: TransitionContext, stored: Stored, subject: Subject, mode: str) -> None:
+def _erase(ctx: TransitionContext, found: list[Stored], subject: Subject, mode: str) -> None:
+    erased = []
+    for stored in found:
+        rewritten = _erase_one(stored, subject, mode)
+        asks = stored.content.hitl_spec is not None and rewritten.content.hitl_spec is None
+        if asks and stored.row.state in OPEN:
+            # What waits for it may be among those erased already, and is told why it ends.
+            ctx.session.rewrite_many(erased)
+            erased = []
+            ctx.hooks.give_up_review(ctx, stored.row, "it was erased")
+        erased.append(rewritten)
+    ctx.session.rewrite_many(erased)
+
+
+def _erase_one(stored: Stored, subject: Subject, mode: str) -> Rewritten:
     content = stored.content
     if mode == "redact":
         content = erasure.redacted(content, subject)
@@ -90,22 +108,22 @@ def _erase_one(ctx: TransitionContext, stored: Stored, subject: Subject, mode: s
     else:
         content, result = erasure.emptied(content), None
         reason = None if stored.row.failure_reason is None else erasure.ERASED
-    if content.hitl_spec is None and stored.content.hitl_spec is not None and stored.row.state in OPEN:
-        timeouts.given_up(ctx, stored.row, "it was erased")
-    ctx.tx.rewrite(stored.row.id, content, result=result, failure_reason=reason)
+    return Rewritten(stored.row.id, content, result, reason)
 
 
 def erase_echoes(ctx: TransitionContext, command: service_commands.EraseEchoes) -> ErasureStep:
     """What was told to others of these messages: deliveries of webhooks, and copies for subscribers."""
     about = set(command.message_ids)
-    looked = ctx.tx.erasable(ctx.tenant, None, command.after, command.limit)
+    looked = _page(ctx, None, command.after, command.limit)
     found = [stored for stored in looked if _echo_of(stored) in about]
+    erased = []
     for stored in found:
         reason = None if stored.row.failure_reason is None else erasure.ERASED
         content = erasure.emptied(stored.content)
         # A delivery must still be known by its webhook.
         content.labels = stored.content.labels
-        ctx.tx.rewrite(stored.row.id, content, result=None, failure_reason=reason)
+        erased.append(Rewritten(stored.row.id, content, None, reason))
+    ctx.session.rewrite_many(erased)
     more = looked[-1].row.seq if len(looked) == command.limit else None
     return ErasureStep(tuple(stored.row.id for stored in found), (), more)
 
@@ -118,5 +136,5 @@ def _echo_of(stored: Stored) -> str | None:
 
 def finish(ctx: TransitionContext, command: service_commands.FinishErasure) -> None:
     for each in list(_lists(ctx, command.job_id)):
-        ctx.tx.save_document(ctx.tenant, each.gone_at(ctx.now))
-    ctx.record("erasure.completed", scope=command.scope, data={"job": command.job_id, **command.proof})
+        ctx.session.put_document(ctx.tenant, each.gone_at(ctx.now))
+    ctx.emit("erasure.completed", scope=command.scope, data={"job": command.job_id, **command.proof})

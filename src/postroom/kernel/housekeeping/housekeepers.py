@@ -2,7 +2,7 @@
 
 import msgspec
 
-from postroom.kernel.housekeeping.retention import RecordRule, Retention
+from postroom.kernel.retention import RecordRule, Retention
 
 __all__ = ["ROSTER", "Housekeeper", "RecordRule", "Retention"]
 

@@ -8,15 +8,23 @@ import msgspec
 from postroom.clock import micros
 from postroom.errors import InvalidField
 from postroom.kernel import commands as c
+from postroom.kernel import jsontext
+from postroom.kernel.facts import MEMO, ROOM, RUN, FactKey, HousekeeperRun, to_run
 from postroom.kernel.housekeeping import housekeepers, pruning
-from postroom.kernel.model import DEAD_LETTER, Ordering
-from postroom.kernel.ports import HousekeeperRun
+from postroom.kernel.model import Queue
+from postroom.kernel.ports import QueueFilter, RowFilter
 from postroom.kernel.rows import Row
+from postroom.kernel.states import TERMINAL, State
 from postroom.kernel.transitions import due, priorities
 from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.queues import archive_rows
 
 log = logging.getLogger("postroom.housekeeping")
 TOP_SCORE = 1000
+# Dead letters stay longer than what ended otherwise.
+ENDED = tuple(sorted(TERMINAL - {State.DEAD}))
+# A cursor that goes on within a queue is its number times this, and the number of a message.
+QUEUE_STEP = 2**40
 
 
 class HousekeepingStep(msgspec.Struct, frozen=True):
@@ -41,33 +49,31 @@ def _sweep(ctx: TransitionContext, command: c.Housekeep) -> HousekeepingStep:
 def _archive(ctx: TransitionContext, command: c.Housekeep) -> HousekeepingStep:
     keep = ctx.env.retention
     rows: list[Row] = []
-    if keep.archive_after_s is not None:
-        rows = ctx.tx.finished(ctx.now - micros(keep.archive_after_s), command.limit)
-    if len(rows) < command.limit and keep.dead_after_s is not None:
-        rows += ctx.tx.dead_before(ctx.now - micros(keep.dead_after_s), command.limit - len(rows))
+    for states, seconds in ((ENDED, keep.archive_after_s), ((State.DEAD,), keep.dead_after_s)):
+        if seconds is not None and len(rows) < command.limit:
+            wanted = RowFilter(states=states, ended_before=ctx.now - micros(seconds))
+            rows += ctx.session.find(wanted, limit=command.limit - len(rows))
     if rows:
         archive_rows(ctx, rows)
-        ctx.record("archive.moved", data={"messages": len(rows)})
+        ctx.emit("archive.moved", data={"messages": len(rows)})
     return HousekeepingStep(len(rows), 0 if len(rows) == command.limit else None)
 
 
-def archive_rows(ctx: TransitionContext, rows: list[Row]) -> None:
-    for row in rows:
-        ctx.tally(row, ctx.tx.queue_by_id(row.queue_id), -1)
-    ctx.tx.archive(rows)
-
-
 def _monitor(ctx: TransitionContext, command: c.Housekeep) -> HousekeepingStep:
+    """The dead letters of some scopes, and those of the next with the next step."""
+    wanted = QueueFilter(sort="dead_letter", after=(0, command.cursor))
+    queues = ctx.session.tx.queues(wanted, command.limit)
+    counts = ctx.session.tx.counts([(queue.id, 0) for queue in queues])
+    known = {fact.key: fact for fact in ctx.session.facts([_depth_memo(queue) for queue in queues])}
     grown = 0
-    for queue in ctx.tx.all_queues():
-        if queue.slug != DEAD_LETTER:
-            continue
-        memo = f"dead_letters:{queue.id}"
-        depth = ctx.tx.counts(queue.id).dead
-        before = int(ctx.tx.memo(memo) or 0)
+    for queue in queues:
+        place = (queue.id, 0)
+        depth = counts[place].dead if place in counts else 0
+        memo = known.get(_depth_memo(queue)[2])
+        before = 0 if memo is None else jsontext.decode(memo.data)
         if depth > before:
             grown += 1
-            ctx.record(
+            ctx.emit(
                 "dead_letters.grew",
                 tenant=queue.tenant,
                 scope=queue.scope,
@@ -76,20 +82,44 @@ def _monitor(ctx: TransitionContext, command: c.Housekeep) -> HousekeepingStep:
             )
             log.warning("dead letters of scope %s grew from %d to %d", queue.scope, before, depth)
         if depth != before:
-            ctx.tx.set_memo(memo, str(depth))
-    return HousekeepingStep(grown)
+            ctx.session.remember(MEMO, _depth_memo(queue)[2], depth, ctx.now)
+    return HousekeepingStep(grown, queues[-1].id if len(queues) == command.limit else None)
+
+
+def _depth_memo(queue: Queue) -> FactKey:
+    return ROOM, MEMO, f"dead_letters:{queue.id}"
 
 
 def _age(ctx: TransitionContext, command: c.Housekeep) -> HousekeepingStep:
+    """Queue by queue; where a queue has more than fits into a step, the next one goes on in it."""
     keep = ctx.env.retention
-    entered_before = ctx.now - micros(keep.aging_after_s)
-    rows = ctx.tx.aging(entered_before, TOP_SCORE, command.cursor, command.limit)
-    for row in rows:
-        queue = ctx.tx.queue_by_id(row.queue_id)
-        assert queue.settings.ordering is Ordering.PRIORITY
-        row.priority_score = min(row.priority_score + keep.aging_step, TOP_SCORE)
-        priorities.place(ctx, row, queue)
-    return HousekeepingStep(len(rows), rows[-1].seq if len(rows) == command.limit else None)
+    first, after = divmod(command.cursor, QUEUE_STEP)
+    wanted = QueueFilter(sort="priority", after=(0, first - 1))
+    queues = ctx.session.tx.queues(wanted, command.limit)
+    waiting = ctx.session.tx.counts([(queue.id, 0) for queue in queues])
+    done = 0
+    for queue in queues:
+        place = (queue.id, 0)
+        if place not in waiting or not waiting[place].pending:
+            continue
+        rows = ctx.session.find(
+            RowFilter(
+                queue_ids=(queue.id,),
+                states=(State.PENDING,),
+                created_before=ctx.now - micros(keep.aging_after_s) + 1,
+                score_below=TOP_SCORE,
+            ),
+            after=after if queue.id == first else 0,
+            limit=command.limit - done,
+        )
+        for row in rows:
+            row.priority_score = min(row.priority_score + keep.aging_step, TOP_SCORE)
+            priorities.reposition(ctx, row, queue)
+        done += len(rows)
+        if done == command.limit:
+            return HousekeepingStep(done, queue.id * QUEUE_STEP + rows[-1].seq)
+    more = (queues[-1].id + 1) * QUEUE_STEP if len(queues) == command.limit else None
+    return HousekeepingStep(done, more)
 
 
 def _prune(ctx: TransitionContext, command: c.Housekeep) -> HousekeepingStep:
@@ -108,21 +138,16 @@ _WORK: dict[str, Callable[[TransitionContext, c.Housekeep], HousekeepingStep]] =
 
 
 def report_run(ctx: TransitionContext, command: c.ReportRun) -> None:
-    before = ctx.tx.run_of(command.name)
-    ctx.tx.report_run(
-        HousekeeperRun(
-            name=command.name,
-            last_run_at=command.started_at,
-            last_status="failed" if command.error else "ok",
-            last_duration_us=command.duration_us,
-            items_processed=command.items,
-            total_items=(before.total_items if before else 0) + command.items,
-            runs=(before.runs if before else 0) + command.runs,
-            last_error=command.error or (before.last_error if before else None),
-        )
+    known = ctx.session.fact(RUN, command.name)
+    before = None if known is None else to_run(known.data)
+    run = HousekeeperRun(
+        name=command.name,
+        last_run_at=command.started_at,
+        last_status="failed" if command.error else "ok",
+        last_duration_us=command.duration_us,
+        items_processed=command.items,
+        total_items=(before.total_items if before else 0) + command.items,
+        runs=(before.runs if before else 0) + command.runs,
+        last_error=command.error or (before.last_error if before else None),
     )
-
-
-def lead(ctx: TransitionContext, command: c.Lead) -> bool:
-    """Whether the holder leads now. Giving up is a lease that has ended."""
-    return ctx.tx.lead(command.name, command.holder, ctx.now, ctx.now + micros(command.seconds))
+    ctx.session.remember(RUN, command.name, run, ctx.now)

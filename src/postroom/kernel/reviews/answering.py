@@ -8,7 +8,6 @@ import msgspec
 from postroom.clock import iso, micros
 from postroom.errors import Conflict, InvalidField, QueueNotFound, WrongState
 from postroom.kernel import checks, jsontext, service_commands
-from postroom.kernel import commands as c
 from postroom.kernel.access import trust
 from postroom.kernel.model import NewMessage, Queue
 from postroom.kernel.reviews.answers import check_answer
@@ -16,10 +15,10 @@ from postroom.kernel.reviews.spec import HitlInvalid, decision_field, is_sound
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.states import Change, State
 from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.publish import publish_one
+from postroom.kernel.transitions.reroute import move_to
 
 RECORD = "review"
-# The type of a review that holds a message back.
-REVIEW = "hitl_request"
 TIMEOUT = "timeout"
 # How long a message is held back for its review, which is never so long.
 HOLD_S = 366 * 24 * 3600
@@ -58,11 +57,11 @@ def seen_mark(content: Content) -> str:
 def answer(ctx: TransitionContext, command: service_commands.AnswerReview) -> None:
     row = ctx.message(command.message_id)
     if row is None:
-        archived = ctx.tx.archived(command.message_id)
+        archived = ctx.session.archived(command.message_id)
         assert archived is not None, "it is there or in the archive"
         _refuse_ended(archived.row, archived.content)
         raise WrongState(message_id=command.message_id, state="archived", verb="answered")
-    content = ctx.tx.content(row)
+    content = ctx.session.content(row)
     spec = spec_of(row, content)
     _refuse_ended(row, content)
     if row.state == State.CLAIMED and command.token != row.token and row.claimed_by != ctx.actor:
@@ -79,7 +78,7 @@ def answer(ctx: TransitionContext, command: service_commands.AnswerReview) -> No
     check_answer(spec, command.answer)
     # Where it leads may be full or closed: then it is not answered either.
     with ctx.savepoint():
-        decide(ctx, row, content, spec, command.answer, by=command.reviewer or ctx.actor)
+        decide(ctx, row.id, content, spec, command.answer, by=command.reviewer or ctx.actor)
 
 
 def is_review(content: Content) -> bool:
@@ -106,7 +105,7 @@ def _refuse_ended(row: Row, content: Content) -> None:
 
 def decide(
     ctx: TransitionContext,
-    row: Row,
+    message_id: str,
     content: Content,
     spec: dict[str, Any],
     values: dict[str, Any],
@@ -114,11 +113,12 @@ def decide(
     by: str,
 ) -> None:
     """Complete the review and let go on what waited. `by` is a person, or the time that ran out."""
+    row = ctx.session.row(message_id)
+    assert row is not None, "only a live review is decided"
     decision = values[decision_field(spec)]
     row.result = jsontext.encode_strict(values, "result")
     ctx.move(row, Change.COMPLETED, State.COMPLETED, decision=decision, by=by)
-    ctx.tx.save([row])
-    ctx.delivery_ended(row)
+    ctx.end_delivery(row)
     _remember(ctx, row, content, spec, values, by)
     step = (spec.get("on_decision") or {}).get(decision)
     waiting = held_back(ctx, row, spec)
@@ -141,7 +141,8 @@ def _remember(
         "version": spec.get("version"),
         "escalated": bool(spec.get("escalated")),
     }
-    ctx.tx.insert_record(row.tenant, RECORD, row.id, jsontext.text(data), row.correlation_id, row.id, ctx.now)
+    about = {"correlation_id": row.correlation_id, "message_id": row.id}
+    ctx.session.add_record(row.tenant, RECORD, row.id, jsontext.text(data), ctx.now, **about)
 
 
 def held_back(ctx: TransitionContext, row: Row, spec: dict[str, Any]) -> Row | None:
@@ -152,7 +153,7 @@ def held_back(ctx: TransitionContext, row: Row, spec: dict[str, Any]) -> Row | N
     """
     if not spec.get("waiting") or spec["waiting"] != row.parent_id:
         return None
-    waiting = ctx.tx.row(spec["waiting"])
+    waiting = ctx.session.row(spec["waiting"])
     if waiting is None or waiting.tenant != row.tenant or waiting.state != State.DELAYED:
         return None
     return waiting if waiting.visible_at == row.created_at + micros(HOLD_S) else None
@@ -160,18 +161,15 @@ def held_back(ctx: TransitionContext, row: Row, spec: dict[str, Any]) -> Row | N
 
 def go_on(ctx: TransitionContext, waiting: Row, decision: str, step: dict[str, Any] | None) -> None:
     """The message that waited for the decision carries it as a label from now on."""
-    from postroom.kernel.rules.reroute import move_to
-
-    content = ctx.tx.content(waiting)
+    content = ctx.session.content(waiting)
     labels = {**jsontext.decode_any(content.labels, {}), "review_decision": decision}
     content = msgspec.structs.replace(content, labels=jsontext.text(labels))
-    ctx.tx.rewrite(waiting.id, content, result=waiting.result, failure_reason=waiting.failure_reason)
+    ctx.session.rewrite(waiting, content)
     waiting.visible_at = None
     if step is not None and step.get("archive"):
         ctx.cancel(waiting, f"archived: the review said {decision}")
         return
     ctx.move(waiting, Change.READY, State.PENDING, decision=decision)
-    ctx.tx.save([waiting])
     if step is not None:
         target = next_queue(ctx, waiting, step["queue"])
         if target.id != waiting.queue_id:
@@ -180,12 +178,12 @@ def go_on(ctx: TransitionContext, waiting: Row, decision: str, step: dict[str, A
 
 def next_queue(ctx: TransitionContext, row: Row, name: str) -> Queue:
     """Where a decision leads: of the same scope by its slug; by `/scope/queue` into one that trusts it."""
-    scope = ctx.tx.scope_by_id(row.scope_id).slug
+    scope = ctx.session.scope_by_id(row.scope_id).slug
     path = name[1:] if name.startswith("/") else f"{scope}/{name}"
-    queue = ctx.tx.queue(row.tenant, *checks.split_path(path))
+    queue = ctx.session.queue(row.tenant, *checks.split_path(path))
     if queue is None:
         raise QueueNotFound(queue=path)
-    if not trust.may_cross(ctx.tx, row.tenant, row.scope_id, queue.scope_id, "route"):
+    if not trust.may_cross(ctx.session, row.tenant, row.scope_id, queue.scope_id, "route"):
         raise InvalidField("queue", f"no trust lets this scope route into {queue.scope}")
     return queue
 
@@ -199,8 +197,6 @@ def _follow(
     step: dict[str, Any],
 ) -> None:
     """What the decision asks for next: the same content to another queue, with the answer as labels."""
-    from postroom.kernel.transitions.publish import PublishRun
-
     body: Any = content.body
     if content.content_type == checks.JSON:
         body = jsontext.decode_any(content.body)
@@ -220,7 +216,4 @@ def _follow(
         source_id=row.id,
         metadata={"review": {"answer": values, "message_id": row.id}},
     )
-    target = next_queue(ctx, row, step["queue"])
-    run = PublishRun(ctx)
-    run.take(c.Publish(queue=target.path, messages=[message], tenant=row.tenant))
-    run.flush()
+    publish_one(ctx, next_queue(ctx, row, step["queue"]), message)

@@ -9,14 +9,14 @@ from postroom.kernel.model import NewMessage, Queue
 from postroom.kernel.reviews.patterns import PatternDocuments, expanded
 
 
-def prepared(
-    shelf: PatternDocuments, queue: Queue, message: NewMessage, now: int
+def prepare_review(
+    documents: PatternDocuments, queue: Queue, message: NewMessage, now: int
 ) -> tuple[NewMessage, int | None]:
     """The message with its whole spec, and when its time is over. Specs of another make are left alone."""
     wanted: Any = message.hitl_spec
     if not isinstance(wanted, dict) or not ("sections" in wanted or "pattern" in wanted):
         return message, None
-    spec = expanded(shelf, queue.tenant, queue.scope_id, wanted)
+    spec = expanded(documents, queue.tenant, queue.scope_id, wanted)
     seconds = spec.get("timeout_s")
     until = None if seconds is None else now + micros(seconds)
     return msgspec.structs.replace(message, hitl_spec=spec), until

@@ -13,20 +13,21 @@ from postroom.kernel.reviews.spec import decision_field, is_sound
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.states import Change, State
 from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.reroute import move_to
 
 
-def timed_out(ctx: TransitionContext, row: Row) -> bool:
+def time_out(ctx: TransitionContext, row: Row) -> bool:
     """Whether the end of its time was dealt with here; else the message simply expires."""
     # Whoever sweeps does so for all tenants; what follows is of this one alone.
     tenant, ctx.tenant = ctx.tenant, row.tenant
     try:
-        return _dealt_with(ctx, row)
+        return _deal_with(ctx, row)
     finally:
         ctx.tenant = tenant
 
 
-def _dealt_with(ctx: TransitionContext, row: Row) -> bool:
-    content = ctx.tx.content(row)
+def _deal_with(ctx: TransitionContext, row: Row) -> bool:
+    content = ctx.session.content(row)
     if content.hitl_spec is None or row.subscription_id is not None:
         return False
     spec: dict[str, Any] = jsontext.decode(content.hitl_spec)
@@ -36,11 +37,11 @@ def _dealt_with(ctx: TransitionContext, row: Row) -> bool:
     if spec.get("escalation"):
         try:
             with ctx.savepoint():
-                _escalate(ctx, msgspec.structs.replace(row), content, spec)
+                _escalate(ctx, row.id, content, spec)
             return True
         except PostroomError as error:
             # The queue it should go to is closed or gone: the default is better than nobody.
-            ctx.record("review.not_escalated", data={"message_id": row.id, "problem": str(error)[:200]})
+            ctx.emit("review.not_escalated", data={"message_id": row.id, "problem": str(error)[:200]})
     if spec.get("default") is not None:
         _take_default(ctx, row, content, spec)
         return True
@@ -54,19 +55,18 @@ def _take_default(ctx: TransitionContext, row: Row, content: Content, spec: dict
     """Whatever is wrong with where it leads must not stop the sweep, which is for all."""
     try:
         with ctx.savepoint():
-            decide(ctx, row, content, spec, spec["default"], by=TIMEOUT)
+            decide(ctx, row.id, content, spec, spec["default"], by=TIMEOUT)
     except PostroomError as error:
-        row = ctx.tx.row(row.id) or row
-        ctx.record("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
-        decide(ctx, row, content, {**spec, "on_decision": None}, spec["default"], by=TIMEOUT)
+        ctx.emit("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
+        decide(ctx, row.id, content, {**spec, "on_decision": None}, spec["default"], by=TIMEOUT)
 
 
-def given_up(ctx: TransitionContext, row: Row, reason: str, answer: Any = None) -> None:
+def give_up(ctx: TransitionContext, row: Row, reason: str, answer: Any = None) -> None:
     """A review has ended otherwise, so nobody will answer it: what waited for it takes the default, or ends.
 
     `answer` is what a holder said who completed it like any other message; if it is one, it counts.
     """
-    content = ctx.tx.content(row)
+    content = ctx.session.content(row)
     if content.hitl_spec is None or row.subscription_id is not None:
         return
     spec: dict[str, Any] = jsontext.decode(content.hitl_spec)
@@ -80,16 +80,17 @@ def given_up(ctx: TransitionContext, row: Row, reason: str, answer: Any = None) 
     decision = values[decision_field(spec)]
     try:
         with ctx.savepoint():
-            go_on(ctx, waiting, decision, (spec.get("on_decision") or {}).get(decision))
+            held = ctx.session.row(waiting.id)
+            assert held is not None, "it waits"
+            go_on(ctx, held, decision, (spec.get("on_decision") or {}).get(decision))
     except PostroomError as error:
-        waiting = ctx.tx.row(waiting.id) or waiting
-        ctx.record("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
+        ctx.emit("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
         go_on(ctx, waiting, decision, None)
 
 
-def _escalate(ctx: TransitionContext, row: Row, content: Content, spec: dict[str, Any]) -> None:
-    from postroom.kernel.rules.reroute import move_to
-
+def _escalate(ctx: TransitionContext, message_id: str, content: Content, spec: dict[str, Any]) -> None:
+    row = ctx.session.row(message_id)
+    assert row is not None, "it was there a moment ago"
     escalation = spec["escalation"]
     seconds = escalation.get("timeout_s") or spec["timeout_s"]
     kept = {name: value for name, value in spec.items() if name != "escalation"}
@@ -97,7 +98,7 @@ def _escalate(ctx: TransitionContext, row: Row, content: Content, spec: dict[str
     if escalation.get("assignee"):
         kept["assignee"] = escalation["assignee"]
     content = msgspec.structs.replace(content, hitl_spec=jsontext.text(kept))
-    ctx.tx.rewrite(row.id, content, result=row.result, failure_reason=row.failure_reason)
+    ctx.session.rewrite(row, content)
     row.expires_at = ctx.now + micros(seconds)
     cause = {"escalated": True, "assignee": escalation.get("assignee")}
     if escalation.get("queue"):
@@ -106,4 +107,3 @@ def _escalate(ctx: TransitionContext, row: Row, content: Content, spec: dict[str
             move_to(ctx, row, target, cause=cause)
             return
     ctx.move(row, Change.TRANSFORMED, State(row.state), **cause)
-    ctx.tx.save([row])

@@ -10,22 +10,21 @@ import msgspec
 from postroom.clock import micros
 from postroom.errors import InvalidField
 from postroom.kernel import checks, jsontext
-from postroom.kernel import commands as c
 from postroom.kernel.access import trust
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.access.reach import may_act
-from postroom.kernel.model import NewMessage, Queue
+from postroom.kernel.model import REVIEW, NewMessage, Queue
 from postroom.kernel.ordering import TIER_RANK
-from postroom.kernel.reviews import timeouts
-from postroom.kernel.reviews.answering import HOLD_S, REVIEW
+from postroom.kernel.ports import Shape
+from postroom.kernel.reviews.answering import HOLD_S
 from postroom.kernel.reviews.patterns import expanded
 from postroom.kernel.rows import Content, Row
-from postroom.kernel.rules.reroute import check_schema, move_to
 from postroom.kernel.rules.rule import Action, ActionType, Rule
 from postroom.kernel.states import OPEN, WAITING, Change, State
 from postroom.kernel.templates import filled
 from postroom.kernel.transitions.context import TransitionContext, earlier, is_original
-from postroom.kernel.transitions.publish import PublishRun
+from postroom.kernel.transitions.publish import publish_one
+from postroom.kernel.transitions.reroute import check_schema, move_to
 
 TOP_SCORE = 1000
 
@@ -33,17 +32,15 @@ TOP_SCORE = 1000
 class AppliedAction:
     """One rule acting on one message."""
 
-    def __init__(
-        self, ctx: TransitionContext, rule: Rule, row: Row, content: Content, facts: dict[str, Any]
-    ) -> None:
+    def __init__(self, ctx: TransitionContext, rule: Rule, row: Row, facts: dict[str, Any]) -> None:
         self._ctx = ctx
         self._rule = rule
         self._row = row
-        self._content = content
+        self._content = ctx.session.content(row)
         self._facts = facts
-        self._queue = ctx.tx.queue_by_id(row.queue_id)
+        self._queue = ctx.session.queue_by_id(row.queue_id)
         self._in_place = row.state in WAITING and not is_original(row, self._queue)
-        self._cause = {"rule": rule.id}
+        self._cause: dict[str, Any] = {"rule": rule.id}
 
     def do(self) -> bool:
         """Whether the message is somewhere else now, where other rules may wait for it."""
@@ -72,24 +69,19 @@ class AppliedAction:
 
     def _target(self, queue_id: int) -> Queue:
         ctx, row = self._ctx, self._row
-        known = {queue.id: queue for queue in ctx.tx.all_queues()}
-        queue = known.get(queue_id)
+        queue = ctx.session.find_queue(queue_id)
         if queue is None or queue.tenant != row.tenant:
             raise InvalidField("action", "its queue is gone")
-        if not trust.may_cross(ctx.tx, row.tenant, row.scope_id, queue.scope_id, "route"):
+        if not trust.may_cross(ctx.session, row.tenant, row.scope_id, queue.scope_id, "route"):
             raise InvalidField("action", f"no trust lets this scope route into {queue.scope}")
-        if not may_act(ctx.tx, queue, self._rule.acts_as, Permission.PUBLISH, ctx.now):
+        if not may_act(ctx.session, queue, self._rule.acts_as, Permission.PUBLISH, ctx.now):
             raise InvalidField("action", f"whoever made it may not publish into {queue.path}")
         return queue
 
     # children
 
     def _child(self, queue: Queue, message: NewMessage) -> str:
-        ctx = self._ctx
-        run = PublishRun(ctx)
-        receipts = run.take(c.Publish(queue=queue.path, messages=[message], tenant=queue.tenant))
-        run.flush()
-        return receipts[0].id
+        return publish_one(self._ctx, queue, message).id
 
     def _child_message(self) -> NewMessage:
         row, content = self._row, self._content
@@ -130,7 +122,6 @@ class AppliedAction:
         if self._in_place and not action.keep:
             row.result = jsontext.encode({"fanned_out": made})
             self._ctx.move(row, Change.COMPLETED, State.COMPLETED, **self._cause, children=len(made))
-            self._ctx.tx.save([row])
 
     # the message itself
 
@@ -139,7 +130,7 @@ class AppliedAction:
             reason = f"archived by the rule {self._rule.name}"
             for each in self._ctx.with_deliveries(self._row):
                 self._ctx.cancel(each, reason)
-            timeouts.given_up(self._ctx, self._row, reason)
+            self._ctx.hooks.give_up_review(self._ctx, self._row, reason)
 
     def _labels(self, labels: dict[str, Any]) -> dict[str, Any]:
         action = self._rule.action
@@ -177,12 +168,10 @@ class AppliedAction:
         self._put(content)
         row.priority_tier, row.priority_score = self._rank()
         ctx.reorder(row, self._queue, entered_at=row.created_at)
-        ctx.move(row, Change.TRANSFORMED, State(row.state), **self._cause)
-        ctx.tx.reroute(row)
+        ctx.move(row, Change.TRANSFORMED, State(row.state), shape=Shape.MOVED, **self._cause)
 
     def _put(self, content: Content) -> None:
-        row = self._row
-        self._ctx.tx.rewrite(row.id, content, result=row.result, failure_reason=row.failure_reason)
+        self._ctx.session.rewrite(self._row, content)
         self._content = content
 
     # people
@@ -197,7 +186,7 @@ class AppliedAction:
             wanted = {"pattern": action.pattern, "parameters": parameters}
             if action.version is not None:
                 wanted["version"] = action.version
-        return expanded(self._ctx.tx, self._row.tenant, self._row.scope_id, wanted)
+        return expanded(self._ctx.session, self._row.tenant, self._row.scope_id, wanted)
 
     def _attach(self, content: Content) -> None:
         """The message itself becomes the review."""
@@ -213,7 +202,6 @@ class AppliedAction:
             self._attach(content)
             self._put(content)
             ctx.move(row, Change.TRANSFORMED, State(row.state), **self._cause, asks=True)
-            ctx.tx.reroute(row)
             return
         queue = self._target(action.target if action.target is not None else self._origin())
         spec = self._spec()
@@ -225,10 +213,9 @@ class AppliedAction:
         if self._in_place:
             row.visible_at = ctx.now + micros(HOLD_S)
             ctx.move(row, Change.HELD, State.DELAYED, **self._cause, review=asked)
-            ctx.tx.save([row])
-            review = ctx.tx.row(asked)
+            review = ctx.session.row(asked)
             if review is not None and review.state not in OPEN:
-                timeouts.given_up(ctx, review, "it has ended before anybody saw it")
+                ctx.hooks.give_up_review(ctx, review, "it has ended before anybody saw it")
 
     def _origin(self) -> int:
         return self._row.origin_queue_id or self._row.queue_id

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from postroom.errors import InvalidField
-from postroom.kernel.rules import expressions
+from postroom.kernel import expressions
 
 OPERATORS = (
     "eq",

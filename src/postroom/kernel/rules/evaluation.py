@@ -11,18 +11,18 @@ import msgspec
 
 from postroom.clock import micros
 from postroom.errors import PostroomError
-from postroom.kernel import commands as c
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.access.reach import may_act
 from postroom.kernel.model import INTEGRITY, NewMessage, Queue
+from postroom.kernel.ports import MANY
 from postroom.kernel.rows import Row
 from postroom.kernel.rules.actions import AppliedAction
-from postroom.kernel.rules.breaker import MOST_HOPS, MOST_MATCHES, REST_S
+from postroom.kernel.rules.breaker import MOST_HOPS, MOST_MATCHES, REST_S, Breaker
 from postroom.kernel.rules.matching import SLOW_S, RuleMatch, facts_of, looks
 from postroom.kernel.rules.rule import KIND, Rule, Trigger, ordered, written
 from postroom.kernel.states import State
 from postroom.kernel.transitions.context import TransitionContext
-from postroom.kernel.transitions.publish import PublishRun
+from postroom.kernel.transitions.publish import publish_one
 
 log = logging.getLogger("postroom.rules")
 
@@ -37,109 +37,120 @@ FITTING = {
 }
 
 
-def triggered(ctx: TransitionContext) -> None:
-    """Everything that was triggered so far, and what that triggers in turn."""
-    done: set[tuple[str, str, int]] = set()
-    actor, tenant = ctx.actor, ctx.tenant
-    while ctx.triggered:
-        message_id, trigger, queue_id, attempts = ctx.triggered.pop(0)
-        if (message_id, trigger, attempts) not in done:
-            done.add((message_id, trigger, attempts))
-            meet(ctx, message_id, Trigger(trigger), queue_id)
-    ctx.actor, ctx.tenant = actor, tenant
+class RuleEvaluation:
+    """For one thread: how often rules have met conversations lately is remembered here."""
 
+    def __init__(self) -> None:
+        self._breaker = Breaker()
 
-def meet(ctx: TransitionContext, message_id: str, trigger: Trigger, queue_id: int | None = None) -> None:
-    """Let a message meet the rules of its scope; again in each queue a rule moves it to."""
-    moved = False
-    while True:
-        row = ctx.tx.row(message_id)
-        if row is None or row.state not in FITTING[trigger]:
-            return
-        queue = ctx.tx.queue_by_id(row.queue_id if queue_id is None else queue_id)
-        if queue.system or queue.scope_id not in ctx.ruled or row.subscription_id is not None:
-            return
-        if not _meet_once(ctx, row, queue, trigger, moved):
-            return
-        trigger, queue_id, moved = Trigger.PUBLISHED, None, True
+    def rules_of(self, ctx: TransitionContext, scope_id: int) -> list[Rule]:
+        directory, key = ctx.session.directory, (KIND, scope_id)
+        found = directory.notes.get(key)
+        if found is None:
+            tenant = ctx.session.scope_by_id(scope_id).tenant
+            found = ordered(ctx.session.documents(tenant, KIND, f"{scope_id}/", "", MANY))
+            directory.notes[key] = found
+        return found
 
+    def meet_triggered(self, ctx: TransitionContext) -> None:
+        """Everything that was triggered so far, and what that triggers in turn."""
+        done: set[tuple[str, str, int]] = set()
+        actor, tenant = ctx.actor, ctx.tenant
+        while ctx.triggered:
+            message_id, trigger, queue_id, attempts = ctx.triggered.pop(0)
+            if (message_id, trigger, attempts) not in done:
+                done.add((message_id, trigger, attempts))
+                self.meet(ctx, message_id, Trigger(trigger), queue_id)
+        ctx.actor, ctx.tenant = actor, tenant
 
-def _meet_once(ctx: TransitionContext, row: Row, queue: Queue, trigger: Trigger, moved: bool) -> bool:
-    """Whether the message was moved, so that it meets the rules of its new queue."""
-    content = ctx.tx.content(row)
-    facts = facts_of(row, content, queue.scope, queue.slug, ctx.now)
-    rules = [
-        rule
-        for rule in _rules(ctx, queue)
-        if may_act(ctx.tx, queue, rule.acts_as, Permission.MANAGE, ctx.now)
-    ]
-    found = looks(rules, facts, trigger, queue.id, ctx.now, moved=moved)
-    for look in found:
-        if look.seconds > SLOW_S:
-            _trip(ctx, look.rule, row, queue, f"it took {look.seconds:.2f} s to look at one message")
-    if not found or not found[-1].matched:
-        return False
-    rule = found[-1].rule
-    if row.hop >= MOST_HOPS:
-        why = f"the message was passed on {row.hop} times, which is the limit; it stays in {queue.path}"
-        _find(ctx, "rule.hop_limit", rule, row, queue, why)
-        return False
-    if ctx.env.breaker.trips(rule.id, row.correlation_id or row.id, ctx.now):
-        why = f"it matched one conversation more than {MOST_MATCHES} times within a minute"
-        _trip(ctx, rule, row, queue, why)
-        return False
-    return _act(ctx, found[-1], row, content, facts, queue)
+    def meet(
+        self, ctx: TransitionContext, message_id: str, trigger: Trigger, queue_id: int | None = None
+    ) -> None:
+        """Let a message meet the rules of its scope; again in each queue a rule moves it to."""
+        moved = False
+        while True:
+            row = ctx.session.row(message_id)
+            if row is None or row.state not in FITTING[trigger]:
+                return
+            queue = ctx.session.queue_by_id(row.queue_id if queue_id is None else queue_id)
+            if queue.system or row.subscription_id is not None:
+                return
+            if not self._meet_once(ctx, row, queue, trigger, moved):
+                return
+            trigger, queue_id, moved = Trigger.PUBLISHED, None, True
+
+    def _meet_once(
+        self, ctx: TransitionContext, row: Row, queue: Queue, trigger: Trigger, moved: bool
+    ) -> bool:
+        """Whether the message was moved, so that it meets the rules of its new queue."""
+        content = ctx.session.content(row)
+        facts = facts_of(row, content, queue.scope, queue.slug, ctx.now)
+        rules = [
+            rule
+            for rule in self.rules_of(ctx, queue.scope_id)
+            if may_act(ctx.session, queue, rule.acts_as, Permission.MANAGE, ctx.now)
+        ]
+        found = looks(rules, facts, trigger, queue.id, ctx.now, moved=moved)
+        for look in found:
+            if look.seconds > SLOW_S:
+                _trip(ctx, look.rule, row, queue, f"it took {look.seconds:.2f} s to look at one message")
+        if not found or not found[-1].matched:
+            return False
+        rule = found[-1].rule
+        if row.hop >= MOST_HOPS:
+            why = f"the message was passed on {row.hop} times, which is the limit; it stays in {queue.path}"
+            _report(ctx, "rule.hop_limit", rule, row, queue, why)
+            return False
+        if self._breaker.trips(rule.id, row.correlation_id or row.id, ctx.now):
+            why = f"it matched one conversation more than {MOST_MATCHES} times within a minute"
+            _trip(ctx, rule, row, queue, why)
+            return False
+        return _act(ctx, found[-1], row.id, queue, facts)
 
 
 def _act(
-    ctx: TransitionContext, look: RuleMatch, row: Row, content: Any, facts: dict[str, Any], queue: Queue
+    ctx: TransitionContext, look: RuleMatch, message_id: str, queue: Queue, facts: dict[str, Any]
 ) -> bool:
     rule = look.rule
     actor, tenant = ctx.actor, ctx.tenant
-    ctx.actor, ctx.tenant = f"rule:{rule.id}", row.tenant
+    ctx.actor, ctx.tenant = f"rule:{rule.id}", queue.tenant
     try:
         with ctx.savepoint():
-            return AppliedAction(ctx, rule, row, content, facts).do()
+            return AppliedAction(ctx, rule, _live(ctx, message_id), facts).do()
     except PostroomError as error:
-        _find(ctx, "rule.failed", rule, row, queue, f"it could not act: {error}")
+        _report(ctx, "rule.failed", rule, _live(ctx, message_id), queue, f"it could not act: {error}")
     except Exception as error:
         log.exception("the rule %s failed in an unforeseen way", rule.id)
-        _find(ctx, "rule.failed", rule, row, queue, f"it could not act: {type(error).__name__}")
+        why = f"it could not act: {type(error).__name__}"
+        _report(ctx, "rule.failed", rule, _live(ctx, message_id), queue, why)
     finally:
         ctx.actor, ctx.tenant = actor, tenant
     return False
 
 
-def _rules(ctx: TransitionContext, queue: Queue) -> list[Rule]:
-    documents = ctx.tx.rules_of(queue.tenant, queue.scope_id)
-    known = ctx.env.rules.get(queue.scope_id)
-    if known is None or known[0] is not documents:
-        known = ctx.env.rules[queue.scope_id] = (documents, ordered(documents))
-    return known[1]
+def _live(ctx: TransitionContext, message_id: str) -> Row:
+    row = ctx.session.row(message_id)
+    assert row is not None, "it was there a moment ago"
+    return row
 
 
 def _trip(ctx: TransitionContext, rule: Rule, row: Row, queue: Queue, why: str) -> None:
     """The rule rests for a while, and says so."""
     until = ctx.now + micros(REST_S)
     rested = msgspec.structs.replace(rule, tripped_until=until, tripped_why=why)
-    key = f"{queue.scope_id}/{rule.id}"
-    before = ctx.tx.document(row.tenant, KIND, key)
+    before = ctx.session.document(row.tenant, KIND, f"{queue.scope_id}/{rule.id}")
     if before is None or before.gone:
         return
-    ctx.tx.save_document(
-        row.tenant,
-        before.changed(written(rested), ctx.now),
-    )
-    ctx.tx.forget_rules()
-    _find(ctx, "rule.tripped", rule, row, queue, f"{why}; it rests for {REST_S} s")
+    ctx.session.put_document(row.tenant, before.changed(written(rested), ctx.now))
+    _report(ctx, "rule.tripped", rule, row, queue, f"{why}; it rests for {REST_S} s")
 
 
-def _find(ctx: TransitionContext, kind: str, rule: Rule, row: Row, queue: Queue, why: str) -> None:
+def _report(ctx: TransitionContext, kind: str, rule: Rule, row: Row, queue: Queue, why: str) -> None:
     """An event of the ledger, and a message for whoever looks after the scope; one a minute is enough."""
     actor, tenant = ctx.actor, ctx.tenant
     ctx.actor, ctx.tenant = f"rule:{rule.id}", row.tenant
     data = {"rule": rule.id, "name": rule.name, "message_id": row.id, "hops": row.hop, "why": why}
-    ctx.record(kind, scope=queue.scope, queue=queue.slug, data=data)
+    ctx.emit(kind, scope=queue.scope, queue=queue.slug, data=data)
     finding = NewMessage(
         body={**data, "queue": queue.slug, "correlation_id": row.correlation_id, "trigger": rule.trigger},
         message_type=kind,
@@ -152,9 +163,7 @@ def _find(ctx: TransitionContext, kind: str, rule: Rule, row: Row, queue: Queue,
     )
     try:
         with ctx.savepoint():
-            run = PublishRun(ctx)
-            run.take(c.Publish(queue=f"{queue.scope}/{INTEGRITY}", messages=[finding], tenant=row.tenant))
-            run.flush()
+            publish_one(ctx, ctx.queue(f"{queue.scope}/{INTEGRITY}"), finding)
     except PostroomError as error:
         # The same finding in other words within the minute, or a scope that takes nothing: the ledger has it.
         log.info("a finding was not published: %s", error)

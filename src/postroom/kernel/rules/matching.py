@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from postroom.clock import SECOND
-from postroom.kernel import checks, jsontext
+from postroom.kernel import checks, expressions, jsontext
+from postroom.kernel.expressions import TooMuch
 from postroom.kernel.rows import Content, Row
-from postroom.kernel.rules import conditions, expressions
-from postroom.kernel.rules.expressions import TooMuch
+from postroom.kernel.rules import conditions
 from postroom.kernel.rules.rule import Rule, Trigger
 
 log = logging.getLogger("postroom.rules")

@@ -8,14 +8,17 @@ from typing import Any, Literal
 import msgspec
 
 from postroom.errors import InvalidField
+from postroom.kernel import expressions
 from postroom.kernel.model import Document
 from postroom.kernel.ordering import TIER_RANK
-from postroom.kernel.rules import conditions, expressions
+from postroom.kernel.rules import conditions
 from postroom.kernel.rules.conditions import Condition
 
 log = logging.getLogger("postroom.rules")
 
 KIND = "rule"
+# The most rules of one scope. A scope that has more from before is not cut: all of them are tried.
+MOST_RULES = 200
 MOST_TARGETS = 20
 MOST_CONDITIONS = 50
 

@@ -1,7 +1,8 @@
 """Claim: the next messages of a queue, in order, each with a lease and a fencing token."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -11,6 +12,7 @@ from postroom.kernel import checks
 from postroom.kernel import commands as c
 from postroom.kernel.model import ConsumerMode, Queue
 from postroom.kernel.rows import Row, Stored
+from postroom.kernel.states import State
 from postroom.kernel.transitions import due
 from postroom.kernel.transitions.context import TransitionContext
 
@@ -23,40 +25,34 @@ class ClaimedBatch(msgspec.Struct):
 
 
 Source = tuple[str, tuple[str, ...], str | None]
-# A queue and a line of it, who works, until when, and who asked.
-Terms = tuple[Queue, int, str, int, str]
+Line = tuple[Queue, int]
+# A line, who works, until when, and who asked.
+Terms = tuple[int, str, int, str]
 
 
 class ClaimRun:
-    """The claims of one group: rows of a line are fetched once for all of them and saved together."""
+    """The claims of one group: rows are fetched once for all that take from the same lines."""
 
     def __init__(self, ctx: TransitionContext, commands: Sequence[c.Claim]) -> None:
         self._ctx = ctx
         self._wanted: defaultdict[Source, int] = defaultdict(int)
         for command in commands:
             self._wanted[_source(command)] += command.limit if isinstance(command.limit, int) else 0
-        self._lines: dict[Source, list[tuple[Queue, int]]] = {}
-        self._stock: dict[int, list[Stored]] = {}
-        self._dry: set[int] = set()
+        self._lines: dict[Source, list[Line]] = {}
+        self._stock: dict[tuple[int, ...], list[Stored]] = {}
+        self._dry: set[tuple[int, ...]] = set()
         self._workers: set[str] = set()
         self._nonce = ctx.ids.nonce()
         self._claimed: list[Row] = []
-        self._terms: Terms | None = None
+        self._terms: tuple[Queue, Terms] | None = None
 
-    def flush(self) -> None:
+    def end(self) -> None:
+        """Rows that are claimed on the same terms are handed out together."""
         if self._claimed:
             assert self._terms is not None
             rows, self._claimed = self._claimed, []
-            queue, _, worker, lease_until, actor = self._terms
+            queue, (_, worker, lease_until, actor) = self._terms
             self._ctx.hand_out(queue, rows, actor, worker, lease_until, self._nonce)
-            self._ctx.tx.save_claimed(rows)
-
-    def _hand_out(self, terms: "Terms", rows: list[Row]) -> None:
-        """Rows that are claimed on the same terms are handed out together."""
-        if terms != self._terms:
-            self.flush()
-            self._terms = terms
-        self._claimed += rows
 
     def add(self, command: c.Claim) -> ClaimedBatch:
         """Nothing to be had is an empty list, whatever the reason: empty, paused, archived, all claimed."""
@@ -70,13 +66,12 @@ class ClaimRun:
         if command.labels:
             checks.check_labels(dict(command.labels), ctx.limits)
         taken: list[Stored] = []
-        for queue, line in self._open_lines(command):
-            if len(taken) == limit:
-                break
-            taken += self._take(queue, line, limit - len(taken), command)
-        return ClaimedBatch(taken) if taken else ClaimedBatch(taken, ctx.tx.next_due())
+        for lines in _together(self._open_lines(command)):
+            if len(taken) < limit:
+                taken += self._take(lines, limit - len(taken), command)
+        return ClaimedBatch(taken) if taken else ClaimedBatch(taken, ctx.session.due(0, 0).next_at)
 
-    def _open_lines(self, command: c.Claim) -> list[tuple[Queue, int]]:
+    def _open_lines(self, command: c.Claim) -> list[Line]:
         """Where this claim may take from; looked up once for all like claims of the group."""
         source = _source(command)
         lines = self._lines.get(source)
@@ -85,59 +80,91 @@ class ClaimRun:
                 raise InvalidField("queues", "must name at least one queue")
             ctx = self._ctx
             known = [(queue, _line(ctx, queue, command)) for queue in map(ctx.queue, command.queues)]
-            lines = self._lines[source] = [place for place in known if ctx.is_open(place[0])]
+            lines = self._lines[source] = [line for line in known if ctx.is_open(line[0])]
         return lines
 
-    def _next(self, line: int, count: int, command: c.Claim) -> list[Stored]:
-        """The next rows of a line: from stock, or as many as this and all like claims may need."""
+    def _take(self, lines: list[Line], limit: int, command: c.Claim) -> list[Stored]:
+        """From one line, or from several without limits of their own."""
+        ctx, now = self._ctx, self._ctx.now
+        queues = {line: queue for queue, line in lines}
+        queue, line = lines[0]
+        if queue.settings.concurrency is not None:
+            self.end()
+            claimed = ctx.session.counts(queue.id, max(0, -line)).claimed
+            limit = min(limit, queue.settings.concurrency - claimed)
+        worker, taken = command.worker or command.actor, []
+        while len(taken) < limit:
+            found = self._next(tuple(queues), limit - len(taken), command)
+            if not found:
+                break
+            over = [stored.row for stored in found if _is_over(stored.row, now)]
+            if over:
+                self._expire(over)
+                # What ends with them, a review perhaps, may have changed others too.
+                found = [stored for stored in found if stored.row.state == State.PENDING]
+            for line, group in groupby((stored.row for stored in found), key=_line_of):
+                queue, seconds = queues[line], command.lease_s
+                if seconds is None:
+                    seconds = queue.settings.visibility_timeout_s
+                self._hand_out(queue, (line, worker, now + micros(seconds), command.actor), group)
+            taken += found
+        return taken
+
+    def _hand_out(self, queue: Queue, terms: Terms, rows: Iterable[Row]) -> None:
+        if self._terms is None or terms != self._terms[1]:
+            self.end()
+            self._terms = (queue, terms)
+        self._claimed += rows
+
+    def _next(self, lines: tuple[int, ...], count: int, command: c.Claim) -> list[Stored]:
+        """The next rows of these lines: from stock, or as many as this and all like claims may need."""
         if command.labels:
             # What was fetched for others may hold some of these, so it is fetched anew for them.
-            self.flush()
-            self._stock.pop(line, None)
-            self._dry.discard(line)
-            return self._ctx.tx.pending_labelled(line, command.labels, count)
-        stock = self._stock.get(line)
+            self._forget(lines)
+            return self._ctx.session.ready(lines, count, command.labels)
+        stock = self._stock.get(lines)
         if not stock:
-            if line in self._dry:
+            if lines in self._dry:
                 return []
-            self.flush()
+            self._forget(lines)
             wanted = max(count, min(self._wanted[_source(command)], self._ctx.limits.claim_batch))
-            stock = self._stock[line] = self._ctx.tx.pending(line, wanted)
+            stock = self._ctx.session.ready(lines, wanted)
             if len(stock) < wanted:
-                self._dry.add(line)
+                self._dry.add(lines)
             stock.reverse()
+            self._stock[lines] = stock
         found = stock[-count:]
         found.reverse()
         del stock[-count:]
         return found
 
-    def _take(self, queue: Queue, line: int, limit: int, command: c.Claim) -> list[Stored]:
-        ctx, now, settings = self._ctx, self._ctx.now, queue.settings
-        if settings.concurrency is not None:
-            self.flush()
-            claimed = ctx.tx.counts(queue.id, max(0, -line)).claimed
-            limit = min(limit, settings.concurrency - claimed)
-        seconds = command.lease_s if command.lease_s is not None else settings.visibility_timeout_s
-        terms = (queue, line, command.worker or command.actor, now + micros(seconds), command.actor)
-        taken: list[Stored] = []
-        while len(taken) < limit:
-            found = self._next(line, limit - len(taken), command)
-            if not found:
-                break
-            living = [stored for stored in found if not _is_over(stored.row, now)]
-            if len(living) < len(found):
-                self._expire([stored.row for stored in found if _is_over(stored.row, now)])
-            self._hand_out(terms, [stored.row for stored in living])
-            taken += living
-        return taken
+    def _forget(self, lines: tuple[int, ...]) -> None:
+        """What is in stock of these lines is still to be had by others."""
+        self.end()
+        for other in [other for other in self._stock if not set(other).isdisjoint(lines)]:
+            del self._stock[other]
+            self._dry.discard(other)
 
     def _expire(self, rows: list[Row]) -> None:
         """What they were to be followed by may change with them, so it is looked at anew."""
-        self.flush()
+        self.end()
         for row in rows:
             due.expire(self._ctx, row)
         self._stock.clear()
         self._dry.clear()
+
+
+def _together(lines: list[Line]) -> Iterator[list[Line]]:
+    """Lines one after the other; those whose queues have no limit of their own are asked together."""
+    for limited, group in groupby(lines, key=lambda line: line[0].settings.concurrency is not None):
+        if limited:
+            yield from ([line] for line in group)
+        else:
+            yield list(group)
+
+
+def _line_of(row: Row) -> int:
+    return row.line
 
 
 def _is_over(row: Row, now: int) -> bool:

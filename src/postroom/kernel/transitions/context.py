@@ -1,4 +1,4 @@
-"""The working context of one transaction: the time, the places, and the one way a message changes state.
+"""The working context of one transaction: the time, who asks, and the one way a message changes state.
 
 Every change goes through `move` (or `admit` at publish, and `hand_out` and `complete`, which are `move` for
 what happens most), so each is checked against the state table, counted, and recorded by exactly one event.
@@ -6,33 +6,34 @@ what happens most), so each is checked against the state table, counted, and rec
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
-from postroom.clock import Clock
 from postroom.errors import MessageNotFound, QueueNotFound, ScopeNotFound, SubscriptionNotFound
 from postroom.ids import Ids
 from postroom.kernel import checks, jsontext
-from postroom.kernel.housekeeping.housekeepers import Retention
+from postroom.kernel.directory import Directory
 from postroom.kernel.ledger import EventDraft
 from postroom.kernel.limits import Limits
 from postroom.kernel.model import (
     DEAD_LETTER,
     ConsumerMode,
     LifecycleState,
+    NewMessage,
     Ordering,
     Queue,
     Scope,
     Subscription,
 )
 from postroom.kernel.ordering import sort_key
-from postroom.kernel.ports import Transaction
+from postroom.kernel.ports import RowFilter, Shape
+from postroom.kernel.retention import Retention
 from postroom.kernel.rows import Row
-from postroom.kernel.rules.breaker import Breaker
 from postroom.kernel.schemas import Validators
-from postroom.kernel.states import TERMINAL, Change, State, allowed
+from postroom.kernel.session import Session
+from postroom.kernel.states import OPEN, TERMINAL, Change, State, allowed
 
 # Message, trigger, queue, attempts.
 Triggered = tuple[str, str, int, int]
@@ -42,107 +43,127 @@ TRIGGERS = {
     Change.DEAD_LETTERED: "message_dead_lettered",
     Change.EXPIRED: "message_expired",
 }
+OPEN_STATES = tuple(sorted(OPEN))
+HANDING_OUT = (LifecycleState.ACTIVE, LifecycleState.DRAINING)
 
 
 class KernelEnvironment:
-    """What outlives a transaction: the clock, ids, limits, randomness and compiled schemas."""
+    """What outlives a transaction: ids, limits, randomness, compiled schemas, and what is remembered."""
 
-    def __init__(
-        self, clock: Clock, ids: Ids, limits: Limits, retention: Retention, rng: random.Random
-    ) -> None:
-        self.clock = clock
+    def __init__(self, ids: Ids, limits: Limits, retention: Retention, rng: random.Random) -> None:
         self.ids = ids
         self.limits = limits
         self.retention = retention
         self.rng = rng
         self.validators = Validators()
-        self.breaker = Breaker()
-        self.rules: dict[int, tuple[Any, list[Any]]] = {}
-        self._ahead = 0
-        self._stamp: object | None = None
-        self._known: dict[object, Any] = {}
+        self._directory = (-1, Directory())
 
-    def known(self, tx: Transaction) -> dict[object, Any] | None:
-        """What was found out about places and still holds; None when the store cannot tell."""
-        stamp = tx.places_stamp()
-        if stamp is None:
-            return None
-        if stamp is not self._stamp:
-            self._stamp, self._known = stamp, {}
-        return self._known
+    def directory(self, version: int) -> Directory:
+        """What is remembered of this version; of one that others have left behind, nothing."""
+        known, directory = self._directory
+        if known == version:
+            return directory
+        directory = Directory()
+        if version > known:
+            self._directory = (version, directory)
+        return directory
 
-    def now(self, not_before: int) -> int:
-        """The time, which goes on but never back, whatever the clock of the machine does.
 
-        A clock that was put back would disturb the order of entry and of the ledger. From where it stood,
-        time then goes on at its pace, so that leases and delays end, until the clock has caught up.
-        """
-        told = self.clock.now()
-        if told >= not_before:
-            self._ahead = 0
-            return told
-        if told + self._ahead < not_before:
-            self._ahead = not_before - told
-        return told + self._ahead
+class Hooks(Protocol):
+    """What rules and reviews do when messages change: they stand on the transitions, and are called here."""
+
+    def rules_of(self, ctx: "TransitionContext", scope_id: int) -> Sequence[Any]:
+        """The rules of a scope in the order in which they are tried."""
+        ...
+
+    def meet_rules(self, ctx: "TransitionContext", message_id: str) -> None:
+        """A message was published where there are rules."""
+        ...
+
+    def meet_triggered(self, ctx: "TransitionContext") -> None:
+        """Everything that was triggered so far, and what that triggers in turn."""
+        ...
+
+    def prepare_review(
+        self, ctx: "TransitionContext", queue: Queue, message: NewMessage
+    ) -> tuple[NewMessage, int | None]:
+        """A message that asks a person, with its whole spec, and when its time is over."""
+        ...
+
+    def time_out_review(self, ctx: "TransitionContext", row: Row) -> bool:
+        """Whether the end of a message's time was dealt with; else it simply expires."""
+        ...
+
+    def give_up_review(self, ctx: "TransitionContext", row: Row, reason: str, answer: Any = None) -> None:
+        """A message has ended: if it was a review, nobody will answer it."""
+        ...
 
 
 class TransitionContext:
-    def __init__(self, tx: Transaction, env: KernelEnvironment) -> None:
-        self.tx = tx
+    def __init__(self, session: Session, env: KernelEnvironment, hooks: Hooks) -> None:
+        self.session = session
         self.env = env
+        self.hooks = hooks
         self.limits = env.limits
         self.ids = env.ids
         self.rng = env.rng
-        self.now = env.now(tx.last_time())
+        self.now = session.tx.now
         self.actor = "system"
         self.tenant = "default"
         self.woken: defaultdict[int, int] = defaultdict(int)
-        # Scopes with rules (mostly none), and what happened there that rules may wait for.
-        self.ruled = tx.ruled_scopes()
         self.triggered: list[Triggered] = []
+        # Broadcast messages of which a delivery has ended, and who ended it.
+        self._ended: dict[str, str] = {}
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo everything since its start when its block raises, also what rules would have met."""
-        triggered, ruled = len(self.triggered), self.ruled
+        triggered, ended = len(self.triggered), dict(self._ended)
         try:
-            with self.tx.savepoint():
+            with self.session.savepoint():
                 yield
         except BaseException:
             del self.triggered[triggered:]
-            self.ruled = ruled
+            self._ended = ended
             raise
 
-    # places
+    # scopes and queues
 
     def scope(self, slug: str) -> Scope:
-        scope = self.tx.scope(self.tenant, slug)
+        scope = self.session.scope(self.tenant, slug)
         if scope is None:
             raise ScopeNotFound(scope=slug)
         return scope
 
     def queue(self, path: str) -> Queue:
         scope, slug = checks.split_path(path)
-        queue = self.tx.queue(self.tenant, scope, slug)
+        queue = self.session.queue(self.tenant, scope, slug)
         if queue is None:
             self.scope(scope)
             raise QueueNotFound(queue=f"{scope}/{slug}")
         return queue
 
+    def dead_letters(self, tenant: str, scope: str) -> Queue:
+        queue = self.session.queue(tenant, scope, DEAD_LETTER)
+        assert queue is not None, "every scope has its dead letters"
+        return queue
+
     def subscription(self, queue: Queue, name: str) -> Subscription:
-        for subscription in self.tx.subscriptions(queue.id):
+        for subscription in self.session.subscriptions(queue.id):
             if subscription.name == name:
                 return subscription
         raise SubscriptionNotFound(queue=queue.path, subscription=name)
 
     def is_open(self, queue: Queue) -> bool:
-        """Whether consumers may claim: a draining place hands out, a paused or archived one does not."""
-        handing_out = (LifecycleState.ACTIVE, LifecycleState.DRAINING)
-        return queue.state in handing_out and self.tx.scope_by_id(queue.scope_id).state in handing_out
+        """Whether consumers may claim: a draining queue hands out, a paused or archived one does not."""
+        return queue.state in HANDING_OUT and self.session.scope_by_id(queue.scope_id).state in HANDING_OUT
+
+    def has_rules(self, scope_id: int) -> bool:
+        return bool(self.hooks.rules_of(self, scope_id))
 
     # events
 
-    def record(
+    def emit(
         self,
         kind: str,
         *,
@@ -150,29 +171,27 @@ class TransitionContext:
         scope: str | None = None,
         queue: str | None = None,
         tenant: str | None = None,
+        message_id: str | None = None,
+        correlation_id: str | None = None,
     ) -> None:
-        """An event that is not about one message."""
-        self.tx.append(
+        """An event that is not a message's change of state."""
+        self.session.append(
             EventDraft(
                 self.now,
                 kind,
                 tenant or self.tenant,
                 scope,
                 queue,
-                None,
-                None,
+                message_id,
+                correlation_id,
                 None,
                 self.actor,
                 jsontext.text(data),
             )
         )
 
-    def note(self, row: Row, change: Change, queue: Queue, data: dict[str, Any]) -> None:
-        data["state"] = row.state
-        data["attempts"] = row.attempts
-        if row.subscription_id is not None:
-            data["subscription"] = row.subscription_id
-        self.tx.append(
+    def emit_change(self, row: Row, change: Change, queue: Queue, data: dict[str, Any]) -> None:
+        self.session.append(
             EventDraft(
                 self.now,
                 change,
@@ -183,7 +202,7 @@ class TransitionContext:
                 row.correlation_id,
                 row.causation_id,
                 self.actor,
-                jsontext.text(data),
+                change_data(row, data),
             )
         )
 
@@ -192,18 +211,18 @@ class TransitionContext:
     def message(self, message_id: str) -> Row | None:
         """A live message of this tenant; None when it is archived; an error when there is none."""
         if checks.is_text(message_id):
-            row = self.tx.row(message_id)
+            row = self.session.row(message_id)
             if row is not None and row.tenant == self.tenant:
                 return row
-            archived = self.tx.archived(message_id) if row is None else None
+            archived = self.session.archived(message_id) if row is None else None
             if archived is not None and archived.row.tenant == self.tenant:
                 return None
         raise MessageNotFound(message_id=message_id)
 
     def admit(self, rows: list[Row], queue: Queue, texts: Iterable[str]) -> None:
-        """Account for new rows of a queue, which the caller inserts; `texts` are their events' data."""
+        """Account for new rows of a queue, which the caller adds; `texts` are their events' data."""
         at_home = queue.slug == DEAD_LETTER
-        append, now, actor = self.tx.append, self.now, self.actor
+        append, now, actor = self.session.changes.events.append, self.now, self.actor
         tenant, scope, slug = queue.tenant, queue.scope, queue.slug
         tally: dict[tuple[int, int, str], int] = {}
         for row, text in zip(rows, texts, strict=True):
@@ -224,15 +243,16 @@ class TransitionContext:
                 )
             )
         for (line, subscription_id, state), count in tally.items():
-            self.tx.count(queue.id, subscription_id, state, count)
+            self.session.changes.count((queue.id, subscription_id, state), count)
             if state == "pending":
                 self.woken[line] += count
 
     def hand_out(
         self, queue: Queue, rows: list[Row], actor: str, worker: str, lease_until: int, nonce: str
     ) -> None:
-        """`move` for pending rows of one line that are claimed together; the caller saves them."""
-        append, now = self.tx.append, self.now
+        """`move` for pending rows of one line that are claimed together."""
+        changes, now = self.session.changes, self.now
+        append, touch = changes.events.append, changes.touch
         scope, slug = queue.scope, queue.slug
         texts: dict[int, str] = {}
         for row in rows:
@@ -246,7 +266,7 @@ class TransitionContext:
             row.visible_at = None
             text = texts.get(attempts)
             if text is None:
-                text = texts[attempts] = told(row, worker=worker, lease_until=lease_until)
+                text = texts[attempts] = change_data(row, {"worker": worker, "lease_until": lease_until})
             append(
                 EventDraft(
                     now,
@@ -261,25 +281,27 @@ class TransitionContext:
                     text,
                 )
             )
+            touch(row, Shape.CLAIMED)
         subscription = rows[0].subscription_id or 0
-        self.tx.count(queue.id, subscription, "pending", -len(rows))
-        self.tx.count(queue.id, subscription, "claimed", len(rows))
+        changes.count((queue.id, subscription, "pending"), -len(rows))
+        changes.count((queue.id, subscription, "claimed"), len(rows))
 
     def complete(self, row: Row) -> None:
-        """`move` of a claimed row to completed, which is what happens to most; the caller saves it."""
+        """`move` of a claimed row to completed, which is what happens to most."""
         if row.state != "claimed":
             raise AssertionError(f"a {row.state} message cannot be completed by its holder")
-        queue, now, tx = self.tx.queue_by_id(row.queue_id), self.now, self.tx
+        queue, now, changes = self.session.queue_by_id(row.queue_id), self.now, self.session.changes
         subscription = row.subscription_id
         # The token stays, so that a repeated complete is recognised.
         row.state, row.updated_at, row.finished_at = "completed", now, now
         row.claimed_by = row.claimed_at = row.lease_until = row.due_at = None
-        tx.count(queue.id, subscription or 0, "claimed", -1)
-        tx.count(queue.id, subscription or 0, "completed", 1)
+        changes.touch(row, Shape.COMPLETED)
+        changes.count((queue.id, subscription or 0, "claimed"), -1)
+        changes.count((queue.id, subscription or 0, "completed"), 1)
         if queue.settings.concurrency is not None:
             # Each claim that ends lets another begin.
             self.woken[row.line] += 1
-        tx.append(
+        changes.events.append(
             EventDraft(
                 now,
                 "message.completed",
@@ -293,15 +315,16 @@ class TransitionContext:
                 _completed(row.attempts, subscription),
             )
         )
-        if self.ruled:
-            self._trigger(row, Change.COMPLETED)
+        self._trigger(row, Change.COMPLETED)
 
-    def move(self, row: Row, change: Change, target: State, **data: Any) -> None:
-        """Change a row's state and everything that follows from it; the caller saves the row."""
+    def move(
+        self, row: Row, change: Change, target: State, *, shape: Shape = Shape.CHANGED, **data: Any
+    ) -> None:
+        """Change a row's state and everything that follows from it."""
         before, state, now = row.state, target.value, self.now
         if not allowed(before, change, target):
             raise AssertionError(f"{change} cannot lead from {before} to {target}")
-        queue = self.tx.queue_by_id(row.queue_id)
+        queue = self.session.queue_by_id(row.queue_id)
         if state != before:
             self.tally(row, queue, -1)
         if state != "claimed":
@@ -313,7 +336,10 @@ class TransitionContext:
                 # Each claim that ends lets another begin.
                 self.woken[row.line] += 1
         if state == "dead":
-            queue = self._home_of(row, queue, data)
+            home = self.dead_letters(row.tenant, queue.scope)
+            row.origin_queue_id, row.queue_id = queue.id, home.id
+            data["from"] = queue.slug
+            queue, shape = home, Shape.MOVED
         row.state = state
         if state != before:
             self.tally(row, queue, 1)
@@ -322,27 +348,20 @@ class TransitionContext:
         self._schedule(row, queue)
         if state == "pending":
             self.woken[row.line] += 1
-        self.note(row, change, queue, data)
-        if self.ruled:
-            self._trigger(row, change)
+        self.session.touch(row, shape)
+        self.emit_change(row, change, queue, data)
+        self._trigger(row, change)
 
     def _trigger(self, row: Row, change: Change) -> None:
         """Remember a change that rules may wait for; they meet it before the transaction ends."""
         trigger = TRIGGERS.get(change)
-        if trigger is not None and row.scope_id in self.ruled and row.subscription_id is None:
+        if trigger is not None and row.subscription_id is None and self.has_rules(row.scope_id):
             self.triggered.append((row.id, trigger, row.origin_queue_id or row.queue_id, row.attempts))
-
-    def _home_of(self, row: Row, queue: Queue, data: dict[str, Any]) -> Queue:
-        home = self.tx.queue(row.tenant, queue.scope, DEAD_LETTER)
-        assert home is not None, "every scope has its dead letters"
-        row.origin_queue_id, row.queue_id = queue.id, home.id
-        data["from"] = queue.slug
-        return home
 
     def tally(self, row: Row, queue: Queue, delta: int) -> None:
         """Count a row where it is; dead letters count together, whoever they were meant for."""
         subscription = 0 if queue.slug == DEAD_LETTER else row.subscription_id or 0
-        self.tx.count(queue.id, subscription, row.state, delta)
+        self.session.changes.count((queue.id, subscription, row.state), delta)
 
     def _schedule(self, row: Row, queue: Queue) -> None:
         """When this row must next be looked at without anybody asking."""
@@ -357,32 +376,46 @@ class TransitionContext:
         else:
             row.due_at = earlier(row.visible_at, row.expires_at)
 
-    def delivery_ended(self, row: Row) -> None:
-        """A broadcast message completes when the last of its deliveries has ended."""
-        if row.subscription_id is None or row.parent_id is None or self.tx.open_deliveries(row.parent_id):
+    def open_deliveries(self, row: Row) -> list[Row]:
+        """The deliveries of a broadcast message that are still open."""
+        return self.session.find(RowFilter(parent_id=row.id, kind="delivery", states=OPEN_STATES))
+
+    def end_delivery(self, row: Row) -> None:
+        """A broadcast message completes with the end of its last delivery: see `complete_broadcasts`."""
+        if row.subscription_id is not None and row.parent_id is not None:
+            self._ended[row.parent_id] = self.actor
+
+    def complete_broadcasts(self) -> None:
+        """Those of which the last delivery has ended meanwhile.
+
+        The messages are locked before their deliveries are counted: of two that end at once in different
+        transactions, the later one sees the end of the other."""
+        if not self._ended:
             return
-        parent = self.tx.row(row.parent_id)
-        if parent is not None and parent.state == State.PENDING:
-            self.move(parent, Change.COMPLETED, State.COMPLETED)
-            self.tx.save([parent])
+        ended, self._ended = self._ended, {}
+        self.session.load(ended)
+        rows = [row for row in map(self.session.row, ended) if row is not None]
+        waiting = [row for row in rows if row.state == State.PENDING]
+        unfinished = self.session.unfinished([row.id for row in waiting]) if waiting else ()
+        actor = self.actor
+        for row in waiting:
+            if row.id not in unfinished:
+                self.actor = ended[row.id]
+                self.move(row, Change.COMPLETED, State.COMPLETED)
+        self.actor = actor
 
     def bury(self, row: Row, reason: str, kind: str | None = None) -> None:
         """To the dead letters, with the reason why."""
         row.failure_reason = checks.reason_text(reason, self.limits)
         row.failure_kind = kind
         self.move(row, Change.DEAD_LETTERED, State.DEAD, reason=row.failure_reason[:200], kind=kind)
-        self.tx.relocate([row])
-        self.delivery_ended(row)
+        self.end_delivery(row)
         if row.parent_id is not None and row.subscription_id is None:
-            from postroom.kernel.reviews import timeouts
-
-            timeouts.given_up(self, row, row.failure_reason)
+            self.hooks.give_up_review(self, row, row.failure_reason)
 
     def with_deliveries(self, row: Row) -> list[Row]:
         """A broadcast message before its open deliveries: ended first, it is not completed by their end."""
-        if row.subscription_id is not None:
-            return [row]
-        return [row, *self.tx.deliveries(row.id)]
+        return [row] if row.subscription_id is not None else [row, *self.open_deliveries(row)]
 
     def bury_all(self, row: Row, reason: str, kind: str | None) -> None:
         """Of a broadcast, the message is the dead letter; its deliveries are cancelled."""
@@ -394,11 +427,10 @@ class TransitionContext:
     def cancel(self, row: Row, reason: str) -> None:
         row.failure_reason = checks.reason_text(reason, self.limits)
         self.move(row, Change.CANCELLED, State.CANCELLED, reason=row.failure_reason[:200])
-        self.tx.save([row])
 
     def reorder(self, row: Row, queue: Queue, *, entered_at: int) -> None:
         by_deadline = queue.settings.ordering is Ordering.DEADLINE
-        deadline = self.tx.content(row).deadline if by_deadline else None
+        deadline = self.session.content(row).deadline if by_deadline else None
         row.sort_key = sort_key(
             queue.settings.ordering,
             entered_at=entered_at,
@@ -408,8 +440,8 @@ class TransitionContext:
         )
 
 
-def told(row: Row, **data: Any) -> str:
-    """The data of a new row's event."""
+def change_data(row: Row, data: dict[str, Any]) -> str:
+    """The data of a message's event: what is said, and what a fold of the ledger needs."""
     data["state"], data["attempts"] = row.state, row.attempts
     if row.subscription_id is not None:
         data["subscription"] = row.subscription_id

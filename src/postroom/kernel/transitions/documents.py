@@ -6,45 +6,44 @@ What a document said is kept among the records, and each change is one event of 
 from typing import Any
 
 from postroom.errors import DocumentChanged, DocumentNotFound
-from postroom.kernel import checks, jsontext
+from postroom.kernel import checks
 from postroom.kernel import commands as c
-from postroom.kernel.ledger import EventDraft
 from postroom.kernel.model import Document
 from postroom.kernel.transitions.context import TransitionContext
 
 
 def put(ctx: TransitionContext, command: c.PutDocument) -> int:
     """The new version. With `expect`, only in place of that version; 0 stands for "not there"."""
-    before = _checked(ctx, command.kind, command.key, command.expect)
+    before = _check_version(ctx, command.kind, command.key, command.expect)
     text = checks.small_json("data", command.data, ctx.limits.record_bytes) or "{}"
     document = Document.next(before, command.kind, command.key, command.data, ctx.now)
-    ctx.tx.save_document(ctx.tenant, document)
-    told: dict[str, Any] = {}
+    ctx.session.put_document(ctx.tenant, document)
+    details: dict[str, Any] = {}
     if command.history:
         kind, key = command.kind, command.key
-        told["record"] = ctx.tx.insert_record(ctx.tenant, kind, key, text, None, None, ctx.now)
-    _tell(ctx, document, told)
+        details["record"] = ctx.session.add_record(ctx.tenant, kind, key, text, ctx.now)
+    _emit(ctx, document, details)
     return document.version
 
 
 def drop(ctx: TransitionContext, command: c.DropDocument) -> None:
-    before = _checked(ctx, command.kind, command.key, command.expect)
+    before = _check_version(ctx, command.kind, command.key, command.expect)
     if before is None or before.gone:
         raise DocumentNotFound(kind=command.kind, key=command.key)
     document = before.gone_at(ctx.now)
-    ctx.tx.save_document(ctx.tenant, document)
-    _tell(ctx, document, {"gone": True})
+    ctx.session.put_document(ctx.tenant, document)
+    _emit(ctx, document, {"gone": True})
 
 
 def expect(ctx: TransitionContext, command: c.ExpectDocument) -> None:
     """Changes nothing: it stops a unit of work whose grounds have changed."""
-    _checked(ctx, command.kind, command.key, command.version)
+    _check_version(ctx, command.kind, command.key, command.version)
 
 
-def _checked(ctx: TransitionContext, kind: str, key: str, expected: int | None) -> Document | None:
+def _check_version(ctx: TransitionContext, kind: str, key: str, expected: int | None) -> Document | None:
     checks.check_name("kind", kind, ctx.limits)
     checks.check_name("key", key, ctx.limits)
-    found = ctx.tx.document(ctx.tenant, kind, key)
+    found = ctx.session.document(ctx.tenant, kind, key)
     if expected is not None:
         version = 0 if found is None or found.gone else found.version
         if version != expected:
@@ -52,19 +51,6 @@ def _checked(ctx: TransitionContext, kind: str, key: str, expected: int | None) 
     return found
 
 
-def _tell(ctx: TransitionContext, document: Document, more: dict[str, Any]) -> None:
-    data = {"key": document.key, "version": document.version, **more}
-    ctx.tx.append(
-        EventDraft(
-            ctx.now,
-            f"document.{document.kind}",
-            ctx.tenant,
-            None,
-            None,
-            None,
-            None,
-            None,
-            ctx.actor,
-            jsontext.text(data),
-        )
-    )
+def _emit(ctx: TransitionContext, document: Document, details: dict[str, Any]) -> None:
+    data = {"key": document.key, "version": document.version, **details}
+    ctx.emit(f"document.{document.kind}", data=data)

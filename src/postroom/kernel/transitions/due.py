@@ -2,30 +2,23 @@
 
 from postroom.kernel import checks
 from postroom.kernel import commands as c
-from postroom.kernel.reviews.timeouts import timed_out
+from postroom.kernel.ports import RowFilter
 from postroom.kernel.rows import Row
-from postroom.kernel.states import WAITING, Change, State
+from postroom.kernel.states import Change, State
 from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.leaders import end_leaderships
 
 AT_CLAIM = 200
 
 
 def sweep(ctx: TransitionContext, *, limit: int) -> int:
     """Handle up to `limit` messages whose time has come; how many there were."""
-    rows = ctx.tx.due(ctx.now, limit)
-    ended = False
+    rows = ctx.session.due(ctx.now, limit).rows
     for row in rows:
-        # A review that has ended may let others of these go on, or end them.
-        now = _still_due(ctx, row) if ended else row
-        if now is not None:
-            _come_due(ctx, now)
-            ended = ended or now.state not in WAITING
+        # A review that has ended may have let others of these go on, or ended them.
+        if row.due_at is not None and row.due_at <= ctx.now:
+            _come_due(ctx, row)
     return len(rows)
-
-
-def _still_due(ctx: TransitionContext, row: Row) -> Row | None:
-    found = ctx.tx.row(row.id)
-    return found if found is not None and found.due_at is not None and found.due_at <= ctx.now else None
 
 
 def _come_due(ctx: TransitionContext, row: Row) -> None:
@@ -36,14 +29,14 @@ def _come_due(ctx: TransitionContext, row: Row) -> None:
     else:
         row.visible_at = None
         ctx.move(row, Change.READY, State.PENDING)
-        ctx.tx.save([row])
 
 
 def take_over(ctx: TransitionContext, command: c.TakeOver) -> int:
     """The attempts count, as when a lease runs out: the work itself may be what killed the process."""
     checks.check_name("dead", command.dead, ctx.limits)
-    ctx.tx.end_leaderships(command.dead, ctx.now)
-    rows = ctx.tx.claimed_by(command.dead, command.limit)
+    end_leaderships(ctx, command.dead)
+    wanted = RowFilter(states=(State.CLAIMED,), claimed_by=command.dead)
+    rows = ctx.session.find(wanted, limit=command.limit)
     for row in rows:
         _lease_ran_out(ctx, row)
     return len(rows)
@@ -51,21 +44,19 @@ def take_over(ctx: TransitionContext, command: c.TakeOver) -> int:
 
 def expire(ctx: TransitionContext, row: Row) -> None:
     """A life ends; a review may have been told what to do when nobody answers."""
-    if timed_out(ctx, row):
+    if ctx.hooks.time_out_review(ctx, row):
         return
     ctx.move(row, Change.EXPIRED, State.EXPIRED)
-    ctx.tx.save([row])
-    ctx.delivery_ended(row)
+    ctx.end_delivery(row)
 
 
 def _lease_ran_out(ctx: TransitionContext, row: Row) -> None:
     """The attempt counts, or a message that kills its workers would circulate for ever."""
     holder = row.claimed_by
-    settings = ctx.tx.queue_by_id(row.queue_id).settings
+    settings = ctx.session.queue_by_id(row.queue_id).settings
     if row.attempts >= settings.max_retries:
         ctx.bury(row, f"the lease of {holder} ran out on attempt {row.attempts}", "lease_expired")
         return
     row.failure_reason = f"the lease of {holder} ran out"
     row.failure_kind = "lease_expired"
     ctx.move(row, Change.LEASE_EXPIRED, State.PENDING, worker=holder)
-    ctx.tx.save([row])

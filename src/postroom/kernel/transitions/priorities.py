@@ -1,4 +1,4 @@
-"""Changing the place of a waiting message."""
+"""Changing where a waiting message stands in its queue."""
 
 from postroom.errors import WrongState
 from postroom.kernel import checks
@@ -20,12 +20,11 @@ def reprioritise(ctx: TransitionContext, command: c.Reprioritise) -> None:
     for each in ctx.with_deliveries(row):
         if each.state in WAITING:
             each.priority_tier, each.priority_score = tier, score
-            place(ctx, each, ctx.tx.queue_by_id(each.queue_id))
+            reposition(ctx, each, ctx.session.queue_by_id(each.queue_id))
 
 
-def place(ctx: TransitionContext, row: Row, queue: Queue, *, anew: bool = False) -> None:
-    """Give an open row the place of its priority; `anew`, by whatever the queue now orders by."""
+def reposition(ctx: TransitionContext, row: Row, queue: Queue, *, anew: bool = False) -> None:
+    """Put an open row where its priority says; `anew`, by whatever the queue now orders by."""
     if anew or queue.settings.ordering is Ordering.PRIORITY:
         ctx.reorder(row, queue, entered_at=row.created_at)
     ctx.move(row, Change.REORDERED, State(row.state), tier=row.priority_tier, score=row.priority_score)
-    ctx.tx.save([row])

@@ -14,11 +14,15 @@ from postroom.kernel.model import (
     QueueSettings,
     Scope,
 )
+from postroom.kernel.ports import RowFilter
+from postroom.kernel.rows import Row
+from postroom.kernel.states import TERMINAL, State
 from postroom.kernel.transitions import priorities
-from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.context import OPEN_STATES, TransitionContext
+from postroom.kernel.transitions.subscriptions import drop_subscription
 
-# Which state a place may be put into from which.
-PLACE_CHANGES: dict[LifecycleState, frozenset[LifecycleState]] = {
+# Which state a scope or queue may be put into from which.
+LIFECYCLE: dict[LifecycleState, frozenset[LifecycleState]] = {
     LifecycleState.ACTIVE: frozenset(
         {LifecycleState.PAUSED, LifecycleState.DRAINING, LifecycleState.ARCHIVED}
     ),
@@ -43,7 +47,7 @@ def create_scope(ctx: TransitionContext, command: c.CreateScope) -> Scope:
     checks.check_scope_slug(command.slug)
     checks.check_text("display_name", command.display_name, ctx.limits)
     checks.check_text("description", command.description, ctx.limits)
-    known = ctx.tx.scope(ctx.tenant, command.slug)
+    known = ctx.session.scope(ctx.tenant, command.slug)
     if known is not None:
         if command.exist_ok:
             return known
@@ -58,8 +62,8 @@ def create_scope(ctx: TransitionContext, command: c.CreateScope) -> Scope:
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    scope = msgspec.structs.replace(scope, id=ctx.tx.insert_scope(scope))
-    ctx.record("scope.created", scope=scope.slug, data={"display_name": scope.display_name})
+    scope = ctx.session.save_scope(scope)
+    ctx.emit("scope.created", scope=scope.slug, data={"display_name": scope.display_name})
     for slug in SYSTEM_QUEUES:
         mode = ConsumerMode.BROADCAST if slug == EVENTS_QUEUE else ConsumerMode.COMPETING
         _insert_queue(ctx, scope, slug, QueueSettings(display_name=slug, consumer_mode=mode), system=True)
@@ -76,8 +80,8 @@ def update_scope(ctx: TransitionContext, command: c.UpdateScope) -> Scope:
         if (value := getattr(command, field)) is not None
     }
     scope = msgspec.structs.replace(scope, updated_at=ctx.now, **changes)
-    ctx.tx.update_scope(scope)
-    ctx.record("scope.updated", scope=scope.slug, data=changes)
+    ctx.session.save_scope(scope)
+    ctx.emit("scope.updated", scope=scope.slug, data=changes)
     return scope
 
 
@@ -85,13 +89,13 @@ def set_scope_state(ctx: TransitionContext, command: c.SetScopeState) -> Scope:
     scope = ctx.scope(command.slug)
     if scope.state is command.state:
         return scope
-    if command.state not in PLACE_CHANGES[scope.state]:
+    if command.state not in LIFECYCLE[scope.state]:
         raise WrongPlaceState(kind="scope", slug=scope.slug, state=scope.state, wanted=command.state)
     before = scope.state
     scope = msgspec.structs.replace(scope, state=command.state, updated_at=ctx.now)
-    ctx.tx.update_scope(scope)
-    ctx.record("scope.state", scope=scope.slug, data={"from": before, "to": scope.state})
-    for queue in ctx.tx.queues_of(scope.id):
+    ctx.session.save_scope(scope)
+    ctx.emit("scope.state", scope=scope.slug, data={"from": before, "to": scope.state})
+    for queue in ctx.session.queues_of(scope.id):
         _wake(ctx, queue)
     return scope
 
@@ -99,13 +103,13 @@ def set_scope_state(ctx: TransitionContext, command: c.SetScopeState) -> Scope:
 def delete_scope(ctx: TransitionContext, command: c.DeleteScope) -> None:
     """Only without open messages and dead letters; what has ended is archived first, not lost."""
     scope = ctx.scope(command.slug)
-    queues = ctx.tx.queues_of(scope.id)
+    queues = ctx.session.queues_of(scope.id)
     for queue in queues:
         _refuse_open(ctx, queue, "scope", scope.slug)
     for queue in queues:
         _remove(ctx, queue)
-    ctx.tx.delete_scope(scope.id)
-    ctx.record("scope.deleted", scope=scope.slug, data={})
+    ctx.session.save_scope(scope, deleted=True)
+    ctx.emit("scope.deleted", scope=scope.slug, data={})
 
 
 def create_queue(ctx: TransitionContext, command: c.CreateQueue) -> Queue:
@@ -115,12 +119,12 @@ def create_queue(ctx: TransitionContext, command: c.CreateQueue) -> Queue:
     checks.check_queue_slug(slug)
     scope = ctx.scope(scope_slug)
     settings = checks.queue_settings({"display_name": slug, **command.settings}, ctx.limits)
-    known = ctx.tx.queue(ctx.tenant, scope_slug, slug)
+    known = ctx.session.queue(ctx.tenant, scope_slug, slug)
     if known is not None:
         if command.exist_ok:
             return known
         raise SlugTaken(kind="queue", slug=command.queue)
-    if command.at_most is not None and len(ctx.tx.queues_of(scope.id)) >= command.at_most:
+    if command.at_most is not None and len(ctx.session.queues_of(scope.id)) >= command.at_most:
         raise InvalidField("slug", f"is one too many: a scope has at most {command.at_most} queues")
     _check_schema(ctx, scope.id, f"{scope_slug}/{slug}", settings)
     return _insert_queue(ctx, scope, slug, settings, system=False)
@@ -131,8 +135,8 @@ def _check_schema(ctx: TransitionContext, scope_id: int, path: str, settings: Qu
     if settings.schema is None:
         return
     name, version = checks.split_schema(settings.schema)
-    if ctx.tx.schema(scope_id, name, version) is None:
-        scope = ctx.tx.scope_by_id(scope_id).slug
+    if ctx.session.schema(scope_id, name, version) is None:
+        scope = ctx.session.scope_by_id(scope_id).slug
         raise QueueSchemaNotFound(queue=path, schema=settings.schema, scope=scope, name=name, version=version)
 
 
@@ -151,8 +155,8 @@ def _insert_queue(
         created_at=ctx.now,
         updated_at=ctx.now,
     )
-    queue = msgspec.structs.replace(queue, id=ctx.tx.insert_queue(queue))
-    ctx.record(
+    queue = ctx.session.save_queue(queue)
+    ctx.emit(
         "queue.created",
         scope=scope.slug,
         queue=slug,
@@ -173,13 +177,13 @@ def update_queue(ctx: TransitionContext, command: c.UpdateQueue) -> Queue:
     if settings.schema != before.schema:
         _check_schema(ctx, queue.scope_id, queue.path, settings)
     queue = msgspec.structs.replace(queue, settings=settings, updated_at=ctx.now)
-    ctx.tx.update_queue(queue)
-    ctx.record("queue.updated", scope=queue.scope, queue=queue.slug, data=dict(command.settings))
+    ctx.session.save_queue(queue)
+    ctx.emit("queue.updated", scope=queue.scope, queue=queue.slug, data=dict(command.settings))
     if settings.ordering is not before.ordering:
-        after = 0
-        while rows := ctx.tx.open_rows(queue.id, after, REORDER_STEP):
+        after, wanted = 0, RowFilter(queue_ids=(queue.id,), states=OPEN_STATES)
+        while rows := ctx.session.find(wanted, after=after, limit=REORDER_STEP):
             for row in rows:
-                priorities.place(ctx, row, queue, anew=True)
+                priorities.reposition(ctx, row, queue, anew=True)
             after = rows[-1].seq
     _wake(ctx, queue)
     return queue
@@ -191,12 +195,12 @@ def set_queue_state(ctx: TransitionContext, command: c.SetQueueState) -> Queue:
         return queue
     if queue.system:
         raise SystemQueue(queue=queue.path, verb=f"changed to {command.state}")
-    if command.state not in PLACE_CHANGES[queue.state]:
+    if command.state not in LIFECYCLE[queue.state]:
         raise WrongPlaceState(kind="queue", slug=queue.path, state=queue.state, wanted=command.state)
     before = queue.state
     queue = msgspec.structs.replace(queue, state=command.state, updated_at=ctx.now)
-    ctx.tx.update_queue(queue)
-    ctx.record("queue.state", scope=queue.scope, queue=queue.slug, data={"from": before, "to": queue.state})
+    ctx.session.save_queue(queue)
+    ctx.emit("queue.state", scope=queue.scope, queue=queue.slug, data={"from": before, "to": queue.state})
     _wake(ctx, queue)
     return queue
 
@@ -211,29 +215,46 @@ def delete_queue(ctx: TransitionContext, command: c.DeleteQueue) -> None:
 
 
 def _refuse_open(ctx: TransitionContext, queue: Queue, kind: str, slug: str) -> None:
-    counts = ctx.tx.counts(queue.id)
+    counts = ctx.session.counts(queue.id)
     held = counts.open + (counts.dead if kind == "scope" else 0)
     if kind == "queue":
-        held += ctx.tx.dead_from(queue.id)
-    for subscription in ctx.tx.subscriptions(queue.id):
-        held += ctx.tx.counts(queue.id, subscription.id).open
+        held += _count_dead_from(ctx, queue)
+    for subscription in ctx.session.subscriptions(queue.id):
+        held += ctx.session.counts(queue.id, subscription.id).open
     if held:
         raise NotEmpty(kind=kind, slug=slug, count=held)
 
 
+def _count_dead_from(ctx: TransitionContext, queue: Queue) -> int:
+    """How many dead letters came from this queue."""
+    home = ctx.dead_letters(queue.tenant, queue.scope)
+    wanted = RowFilter(queue_ids=(home.id,), origin_queue_id=queue.id, states=(State.DEAD,))
+    count = after = 0
+    while rows := ctx.session.find(wanted, after=after, limit=REORDER_STEP):
+        count += len(rows)
+        after = rows[-1].seq
+    return count
+
+
+def archive_rows(ctx: TransitionContext, rows: list[Row]) -> None:
+    for row in rows:
+        ctx.tally(row, ctx.session.queue_by_id(row.queue_id), -1)
+    ctx.session.direct.archive(rows)
+    ctx.session.forget_rows(rows)
+
+
 def _remove(ctx: TransitionContext, queue: Queue) -> None:
-    for subscription in ctx.tx.subscriptions(queue.id):
-        ctx.tx.delete_subscription(subscription.id)
-    while rows := ctx.tx.ended_in(queue.id, REORDER_STEP):
-        ctx.tx.archive(rows)
-        for row in rows:
-            ctx.tally(row, queue, -1)
-    ctx.tx.delete_queue(queue.id)
-    ctx.record("queue.deleted", scope=queue.scope, queue=queue.slug, data={})
+    for subscription in ctx.session.subscriptions(queue.id):
+        drop_subscription(ctx, subscription)
+    wanted = RowFilter(queue_ids=(queue.id,), states=tuple(sorted(TERMINAL)))
+    while rows := ctx.session.find(wanted, limit=REORDER_STEP):
+        archive_rows(ctx, rows)
+    ctx.session.save_queue(queue, deleted=True)
+    ctx.emit("queue.deleted", scope=queue.scope, queue=queue.slug, data={})
 
 
 def _wake(ctx: TransitionContext, queue: Queue) -> None:
     """Consumers who found nothing may find something now."""
-    ctx.woken[queue.id] += ctx.tx.counts(queue.id).pending
-    for subscription in ctx.tx.subscriptions(queue.id):
-        ctx.woken[-subscription.id] += ctx.tx.counts(queue.id, subscription.id).pending
+    ctx.woken[queue.id] += ctx.session.counts(queue.id).pending
+    for subscription in ctx.session.subscriptions(queue.id):
+        ctx.woken[-subscription.id] += ctx.session.counts(queue.id, subscription.id).pending

@@ -1,10 +1,9 @@
 """Facts kept beside the messages and committed with them, and how far readers of the ledger have come."""
 
 from postroom.errors import InvalidField, PositionMoved
-from postroom.kernel import checks, jsontext
+from postroom.kernel import checks
 from postroom.kernel import commands as c
-from postroom.kernel.ledger import EventDraft
-from postroom.kernel.model import Position
+from postroom.kernel.facts import POSITION, to_position
 from postroom.kernel.transitions.context import TransitionContext
 
 
@@ -14,34 +13,22 @@ def add_record(ctx: TransitionContext, command: c.AddRecord) -> None:
     data = checks.small_json("data", command.data, ctx.limits.record_bytes) or "{}"
     checks.check_text("correlation_id", command.correlation_id, ctx.limits)
     checks.check_text("message_id", command.message_id, ctx.limits)
-    number = ctx.tx.insert_record(
-        ctx.tenant, command.kind, command.key, data, command.correlation_id, command.message_id, ctx.now
-    )
-    ctx.tx.append(
-        EventDraft(
-            ctx.now,
-            f"record.{command.kind}",
-            ctx.tenant,
-            None,
-            None,
-            command.message_id,
-            command.correlation_id,
-            None,
-            ctx.actor,
-            jsontext.text({"key": command.key, "record": number}),
-        )
-    )
+    about = {"correlation_id": command.correlation_id, "message_id": command.message_id}
+    number = ctx.session.add_record(ctx.tenant, command.kind, command.key, data, ctx.now, **about)
+    ctx.emit(f"record.{command.kind}", data={"key": command.key, "record": number}, **about)
 
 
 def set_position(ctx: TransitionContext, command: c.SetPosition) -> None:
     """Where a reader stands. Not an event: readers of the ledger would otherwise wake themselves for ever."""
     checks.check_name("name", command.name, ctx.limits)
     checks.check_count("seq", command.seq, least=0, most=2**62)
-    head = ctx.tx.head_seq()
+    head = ctx.session.tx.chain().head.seq
     if command.seq > head:
         raise InvalidField("seq", f"is {command.seq}, but the ledger ends at {head}")
     if command.expect is not None:
-        stands = next((each.seq for each in ctx.tx.positions() if each.name == command.name), 0)
+        known = ctx.session.fact(POSITION, command.name)
+        stands = 0 if known is None else to_position(known).seq
         if stands != command.expect:
             raise PositionMoved(name=command.name, seq=stands)
-    ctx.tx.set_position(Position(name=command.name, seq=command.seq, hold=command.hold, updated_at=ctx.now))
+    data = {"seq": command.seq, "hold": command.hold}
+    ctx.session.remember(POSITION, command.name, data, ctx.now)

@@ -5,11 +5,14 @@ import msgspec
 from postroom.errors import InvalidField, WrongState
 from postroom.kernel import checks
 from postroom.kernel import commands as c
-from postroom.kernel.model import DEAD_LETTER, Queue
+from postroom.kernel.model import Queue
+from postroom.kernel.ports import RowFilter, Shape
 from postroom.kernel.rows import Row
 from postroom.kernel.states import Change, State
-from postroom.kernel.transitions.context import TransitionContext, is_original, told
-from postroom.kernel.transitions.publish import deliveries_of
+from postroom.kernel.transitions.context import OPEN_STATES, TransitionContext, change_data, is_original
+from postroom.kernel.transitions.drafts import draft_deliveries
+
+PAGE = 1000
 
 
 def _dead(ctx: TransitionContext, command: c.Replay | c.Discard, verb: str) -> list[Row]:
@@ -17,9 +20,9 @@ def _dead(ctx: TransitionContext, command: c.Replay | c.Discard, verb: str) -> l
         if command.message_ids:
             raise InvalidField("scope", "and message ids exclude each other")
         scope = ctx.scope(command.scope)
-        home = ctx.tx.queue(ctx.tenant, scope.slug, DEAD_LETTER)
-        assert home is not None, "every scope has its dead letters"
+        home = ctx.dead_letters(ctx.tenant, scope.slug)
         return _dead_of(ctx, home, command)
+    ctx.session.load(command.message_ids)
     rows = []
     for message_id in dict.fromkeys(command.message_ids):
         row = ctx.message(message_id)
@@ -30,16 +33,19 @@ def _dead(ctx: TransitionContext, command: c.Replay | c.Discard, verb: str) -> l
     return rows
 
 
-def _dead_of(ctx: TransitionContext, home: Queue, command: c.Replay | c.Discard) -> list[Row]:
+def _dead_of(ctx: TransitionContext, home: Queue, command: c.DeadLetterCommand) -> list[Row]:
+    wanted = RowFilter(queue_ids=(home.id,), states=(State.DEAD,))
     if command.origins is None:
-        return ctx.tx.rows_in_state(home.id, State.DEAD, command.limit)
-    origins, asked = set(command.origins), command.limit
-    while True:
-        found = ctx.tx.rows_in_state(home.id, State.DEAD, asked)
-        rows = [row for row in found if row.origin_queue_id in origins]
-        if len(rows) >= command.limit or len(found) < asked:
-            return rows[: command.limit]
-        asked *= 2
+        return ctx.session.find(wanted, limit=command.limit)
+    rows: list[Row] = []
+    after = 0
+    while len(rows) < command.limit:
+        found = ctx.session.find(wanted, after=after, limit=PAGE)
+        rows += [row for row in found if row.origin_queue_id in command.origins]
+        if len(found) < PAGE:
+            break
+        after = found[-1].seq
+    return rows[: command.limit]
 
 
 def _check_limit(ctx: TransitionContext, limit: int) -> None:
@@ -60,7 +66,6 @@ def replay(ctx: TransitionContext, command: c.Replay) -> list[str]:
     for row in rows:
         if row.subscription_id is not None and (row.parent_id in anew or _on_its_way(ctx, row)):
             ctx.move(row, Change.DISCARDED, State.CANCELLED)
-            ctx.tx.save([row])
         else:
             _revive(ctx, row)
             revived.append(row.id)
@@ -86,7 +91,8 @@ def _replayable(ctx: TransitionContext, command: c.Replay) -> list[Row]:
 def _on_its_way(ctx: TransitionContext, row: Row) -> bool:
     """Whether its subscriber is being given the same broadcast again already."""
     assert row.parent_id is not None, "a delivery knows its broadcast"
-    return any(other.subscription_id == row.subscription_id for other in ctx.tx.deliveries(row.parent_id))
+    wanted = RowFilter(parent_id=row.parent_id, kind="delivery", states=OPEN_STATES)
+    return any(other.subscription_id == row.subscription_id for other in ctx.session.find(wanted))
 
 
 def _addressee(ctx: TransitionContext, row: Row) -> int | None:
@@ -94,13 +100,13 @@ def _addressee(ctx: TransitionContext, row: Row) -> int | None:
     assert row.origin_queue_id is not None, "a dead letter knows where it came from"
     if row.subscription_id is None:
         return row.origin_queue_id
-    known = {subscription.id for subscription in ctx.tx.subscriptions(row.origin_queue_id)}
+    known = {subscription.id for subscription in ctx.session.subscriptions(row.origin_queue_id)}
     return row.subscription_id if row.subscription_id in known else None
 
 
 def _revive(ctx: TransitionContext, row: Row) -> None:
     assert row.origin_queue_id is not None, "a dead letter knows where it came from"
-    queue, home = ctx.tx.queue_by_id(row.origin_queue_id), ctx.tx.queue_by_id(row.queue_id)
+    queue, home = ctx.session.queue_by_id(row.origin_queue_id), ctx.session.queue_by_id(row.queue_id)
     row.attempts = 0
     row.visible_at = None
     # What ran out of time before would only expire again; it gets the time it had, anew.
@@ -110,21 +116,19 @@ def _revive(ctx: TransitionContext, row: Row) -> None:
     ctx.tally(row, home, -1)
     row.queue_id, row.origin_queue_id = queue.id, None
     ctx.tally(row, queue, 1)
-    ctx.move(row, Change.REPLAYED, State.PENDING)
-    ctx.tx.relocate([row])
+    ctx.move(row, Change.REPLAYED, State.PENDING, shape=Shape.MOVED)
     if is_original(row, queue):
         broadcast_anew(ctx, row, queue)
 
 
 def broadcast_anew(ctx: TransitionContext, row: Row, queue: Queue) -> None:
-    reached = {delivery.subscription_id for delivery in ctx.tx.deliveries(row.id)}
-    subscriptions = [each for each in ctx.tx.subscriptions(queue.id) if each.id not in reached]
-    deliveries = deliveries_of(ctx, row, subscriptions)
-    ctx.admit(deliveries, queue, [told(delivery, parent=row.id) for delivery in deliveries])
-    ctx.tx.insert(deliveries, [ctx.tx.content(row)] * len(deliveries))
+    reached = {delivery.subscription_id for delivery in ctx.open_deliveries(row)}
+    subscriptions = [each for each in ctx.session.subscriptions(queue.id) if each.id not in reached]
+    deliveries = draft_deliveries(ctx, row, subscriptions)
+    ctx.admit(deliveries, queue, [change_data(delivery, {"parent": row.id}) for delivery in deliveries])
+    ctx.session.add(deliveries, [ctx.session.content(row)] * len(deliveries))
     if not deliveries and not reached:
         ctx.move(row, Change.COMPLETED, State.COMPLETED)
-        ctx.tx.save([row])
 
 
 def discard(ctx: TransitionContext, command: c.Discard) -> list[str]:
@@ -132,5 +136,4 @@ def discard(ctx: TransitionContext, command: c.Discard) -> list[str]:
     rows = _dead(ctx, command, "discarded")
     for row in rows:
         ctx.move(row, Change.DISCARDED, State.CANCELLED)
-    ctx.tx.save(rows)
     return [row.id for row in rows]

@@ -3,6 +3,7 @@
 from postroom.errors import InvalidField, SchemaTaken
 from postroom.kernel import checks
 from postroom.kernel import commands as c
+from postroom.kernel.facts import SCHEMA, schema_key
 from postroom.kernel.model import Schema
 from postroom.kernel.schemas import check_document
 from postroom.kernel.transitions.context import TransitionContext
@@ -15,13 +16,13 @@ def register(ctx: TransitionContext, command: c.RegisterSchema) -> Schema:
     scope = ctx.scope(command.scope)
     check_document(command.document)
     checks.small_json("document", command.document, ctx.limits.body_bytes)
-    newest = ctx.tx.schema(scope.id, command.name, None)
+    newest = ctx.session.schema(scope.id, command.name, None)
     version = command.version
     if version is None:
         version = newest.version + 1 if newest else 1
     if not isinstance(version, int) or not 1 <= version <= 10**9:
         raise InvalidField("version", f"is {version!r}, must be a whole number from 1")
-    if ctx.tx.schema(scope.id, command.name, version) is not None:
+    if ctx.session.schema(scope.id, command.name, version) is not None:
         raise SchemaTaken(name=command.name, version=version)
     schema = Schema(
         scope=scope.slug,
@@ -30,6 +31,7 @@ def register(ctx: TransitionContext, command: c.RegisterSchema) -> Schema:
         document=command.document,
         created_at=ctx.now,
     )
-    ctx.tx.insert_schema(scope.id, schema)
-    ctx.record("schema.registered", scope=scope.slug, data={"name": command.name, "version": version})
+    key = schema_key(scope.id, schema.name, schema.version)
+    ctx.session.remember(SCHEMA, key, schema.document, ctx.now)
+    ctx.emit("schema.registered", scope=scope.slug, data={"name": command.name, "version": version})
     return schema

@@ -4,15 +4,15 @@ A claim is its token. It stays good until the message is settled, given back or 
 late but was not replaced may still finish.
 """
 
-from collections.abc import Sequence
+from typing import Any
 
 from postroom.clock import micros
 from postroom.errors import BodyTooLarge, ClaimLost, InvalidField, WrongState
 from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
 from postroom.kernel.backoff import backoff_s
-from postroom.kernel.reviews import timeouts
-from postroom.kernel.reviews.answering import REVIEW
+from postroom.kernel.model import REVIEW
+from postroom.kernel.ports import Shape
 from postroom.kernel.rows import Row
 from postroom.kernel.states import OPEN, Change, State
 from postroom.kernel.transitions.context import TransitionContext
@@ -26,76 +26,28 @@ def _check_held(row: Row | None, command: c.ClaimCommand) -> Row:
     if row is None:
         raise ClaimLost(message_id=command.message_id, state="archived")
     if row.state != State.CLAIMED or row.token != command.token:
-        raise ClaimLost(message_id=row.id, state=_seen_state(row))
+        state = f"claimed by {row.claimed_by}" if row.state == State.CLAIMED else row.state
+        raise ClaimLost(message_id=row.id, state=state)
     return row
 
 
-def _seen_state(row: Row) -> str:
-    return f"claimed by {row.claimed_by}" if row.state == State.CLAIMED else row.state
-
-
-class CompleteRun:
-    """Completions of one group: rows are fetched and saved together, as long as nothing else happens."""
-
-    def __init__(self, ctx: TransitionContext, commands: Sequence[c.Complete] = ()) -> None:
-        self._ctx = ctx
-        self._ids = [command.message_id for command in commands]
-        self._rows: dict[str, Row] | None = None
-        self._done: list[Row] = []
-
-    def flush(self) -> None:
-        """Rows fetched so far may be out of date after whatever comes next, so they are forgotten."""
-        self._save()
-        self._rows = None
-
-    def _save(self) -> None:
-        if self._done:
-            self._ctx.tx.save_completed(self._done)
-            self._done = []
-
-    def add(self, command: c.Complete) -> None:
-        """Ends the work. Saying it again with the same token is no error: a lost answer may be retried."""
-        ctx = self._ctx
-        result = None if command.result is None else jsontext.encode_strict(command.result, "result")
-        if result is not None and len(result) > ctx.limits.body_bytes:
-            raise BodyTooLarge(what="result", size=len(result), limit=ctx.limits.body_bytes)
-        row = self._row(command)
-        if row is not None and row.state == State.COMPLETED and row.token == command.token:
-            return
-        row = _check_held(row, command)
-        row.result = result
-        ctx.complete(row)
-        self._done.append(row)
-        if row.parent_id is not None:
-            self._tell_parent(row, row.parent_id, command)
-
-    def _tell_parent(self, row: Row, parent_id: str, command: c.Complete) -> None:
-        """A broadcast ends with its last delivery, and a message may wait for its review."""
-        if row.subscription_id is None and row.message_type != REVIEW:
-            return
-        self._save()
-        if row.subscription_id is None:
-            timeouts.given_up(self._ctx, row, "it was completed without an answer", command.result)
-        else:
-            self._ctx.delivery_ended(row)
-        # Of the rows that were fetched, no other can have changed.
-        if self._rows is not None:
-            self._rows.pop(parent_id, None)
-
-    def _row(self, command: c.Complete) -> Row | None:
-        if self._rows is None:
-            several = len(self._ids) > 1
-            self._rows = {row.id: row for row in self._ctx.tx.rows(self._ids)} if several else {}
-        row = self._rows.get(command.message_id)
-        if row is not None and row.tenant == self._ctx.tenant:
-            return row
-        return self._ctx.message(command.message_id)
-
-
 def complete(ctx: TransitionContext, command: c.Complete) -> None:
-    run = CompleteRun(ctx)
-    run.add(command)
-    run.flush()
+    """Ends the work. Saying it again with the same token is no error: a lost answer may be retried."""
+    result = None if command.result is None else jsontext.encode_strict(command.result, "result")
+    if result is not None and len(result) > ctx.limits.body_bytes:
+        raise BodyTooLarge(what="result", size=len(result), limit=ctx.limits.body_bytes)
+    row = ctx.message(command.message_id)
+    if row is not None and row.state == State.COMPLETED and row.token == command.token:
+        return
+    row = _check_held(row, command)
+    row.result = result
+    ctx.complete(row)
+    if row.parent_id is None:
+        return
+    if row.subscription_id is not None:
+        ctx.end_delivery(row)
+    elif row.message_type == REVIEW:
+        ctx.hooks.give_up_review(ctx, row, "it was completed without an answer", command.result)
 
 
 def fail(ctx: TransitionContext, command: c.Fail) -> None:
@@ -104,7 +56,7 @@ def fail(ctx: TransitionContext, command: c.Fail) -> None:
         checks.check_seconds("delay_s", command.delay_s, least=0, most=checks.YEAR_S)
     checks.check_text("kind", command.kind, ctx.limits)
     row = _held(ctx, command)
-    settings = ctx.tx.queue_by_id(row.queue_id).settings
+    settings = ctx.session.queue_by_id(row.queue_id).settings
     reason = checks.reason_text(command.reason, ctx.limits)
     if not command.retry or row.attempts >= settings.max_retries:
         ctx.bury(row, reason, command.kind)
@@ -116,11 +68,10 @@ def fail(ctx: TransitionContext, command: c.Fail) -> None:
     _back(ctx, row, Change.FAILED, ctx.now + micros(pause), reason=reason[:200], kind=command.kind)
 
 
-def _back(ctx: TransitionContext, row: Row, change: Change, visible_at: int, **data: object) -> None:
+def _back(ctx: TransitionContext, row: Row, change: Change, visible_at: int, **data: Any) -> None:
     later = visible_at > ctx.now
     row.visible_at = visible_at if later else None
     ctx.move(row, change, State.DELAYED if later else State.PENDING, visible_at=row.visible_at, **data)
-    ctx.tx.save([row])
 
 
 def release(ctx: TransitionContext, command: c.Release) -> None:
@@ -130,7 +81,6 @@ def release(ctx: TransitionContext, command: c.Release) -> None:
         return
     row.attempts -= 1
     ctx.move(row, Change.RELEASED, State.PENDING)
-    ctx.tx.save([row])
 
 
 def snooze(ctx: TransitionContext, command: c.Snooze) -> None:
@@ -146,7 +96,6 @@ def snooze(ctx: TransitionContext, command: c.Snooze) -> None:
         row.failure_reason = checks.reason_text(command.reason, ctx.limits)
         reason = row.failure_reason[:200]
     ctx.move(row, Change.SNOOZED, State.DELAYED, visible_at=row.visible_at, reason=reason)
-    ctx.tx.save([row])
 
 
 def _until(ctx: TransitionContext, command: c.Snooze) -> int:
@@ -170,15 +119,53 @@ def _worn_out(ctx: TransitionContext, row: Row) -> bool:
 def extend(ctx: TransitionContext, command: c.Extend) -> int:
     """The lease begins anew from now; answers with its new end."""
     row = _held(ctx, command)
-    seconds = command.lease_s
+    lease_until = ctx.now + micros(_lease(ctx, command.lease_s, row))
+    _extend(ctx, [row], [lease_until])
+    return lease_until
+
+
+def extend_many(ctx: TransitionContext, command: c.ExtendMany) -> dict[str, int]:
+    """The new ends of the leases by message; of those not among them the claim is lost."""
+    if len(command.claims) > ctx.limits.claim_batch:
+        raise InvalidField("claims", f"has {len(command.claims)}, at most {ctx.limits.claim_batch} at once")
+    held: dict[str, Row] = {}
+    for message_id, token in command.claims:
+        row = ctx.session.row(message_id) if checks.is_text(message_id) else None
+        if row is not None and row.tenant == ctx.tenant and (row.state, row.token) == (State.CLAIMED, token):
+            held[row.id] = row
+    ends = [ctx.now + micros(_lease(ctx, command.lease_s, row)) for row in held.values()]
+    _extend(ctx, list(held.values()), ends)
+    return dict(zip(held, ends, strict=True))
+
+
+def _lease(ctx: TransitionContext, seconds: float | None, row: Row) -> float:
     if seconds is None:
-        seconds = ctx.tx.queue_by_id(row.queue_id).settings.visibility_timeout_s
-    else:
-        checks.check_seconds("lease_s", seconds, least=0.001, most=ctx.limits.lease_s)
-    row.lease_until = ctx.now + micros(seconds)
-    ctx.move(row, Change.EXTENDED, State.CLAIMED, lease_until=row.lease_until)
-    ctx.tx.save([row])
-    return row.lease_until
+        return ctx.session.queue_by_id(row.queue_id).settings.visibility_timeout_s
+    checks.check_seconds("lease_s", seconds, least=0.001, most=ctx.limits.lease_s)
+    return seconds
+
+
+def _extend(ctx: TransitionContext, rows: list[Row], ends: list[int]) -> None:
+    """Heartbeats would drown the ledger, so of a claim's only the first has a line, and then each time the
+    claim is twice as old; those of one call have it together."""
+    lines = [(row, end) for row, end in zip(rows, ends, strict=True) if _has_line(row, ctx.now)]
+    for row, lease_until in zip(rows, ends, strict=True):
+        row.lease_until = row.due_at = lease_until
+        row.updated_at = ctx.now
+        ctx.session.touch(row, Shape.EXTENDED)
+    if len(lines) == 1:
+        [(row, lease_until)] = lines
+        queue = ctx.session.queue_by_id(row.queue_id)
+        ctx.emit_change(row, Change.EXTENDED, queue, {"lease_until": lease_until})
+    elif lines:
+        ctx.emit("claims.extended", data={"messages": {row.id: end for row, end in lines}})
+
+
+def _has_line(row: Row, now: int) -> bool:
+    """Whether a claim that is extended now has doubled its age since it was last."""
+    assert row.claimed_at is not None, "a claim has a beginning"
+    before = row.updated_at - row.claimed_at
+    return before <= 0 or (now - row.claimed_at).bit_length() > before.bit_length()
 
 
 def _open(ctx: TransitionContext, message_id: str, verb: str) -> Row:
@@ -195,8 +182,8 @@ def cancel(ctx: TransitionContext, command: c.Cancel) -> None:
     row = _open(ctx, command.message_id, "cancelled")
     for each in ctx.with_deliveries(row):
         ctx.cancel(each, command.reason)
-    ctx.delivery_ended(row)
-    timeouts.given_up(ctx, row, command.reason)
+    ctx.end_delivery(row)
+    ctx.hooks.give_up_review(ctx, row, command.reason)
 
 
 def kill(ctx: TransitionContext, command: c.Kill) -> None:

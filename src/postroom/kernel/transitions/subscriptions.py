@@ -1,14 +1,14 @@
 """Subscribers of broadcast queues, each with its own progress, and their memory of what they have seen."""
 
-import msgspec
-
 from postroom.errors import InvalidField, NotEmpty, SlugTaken
 from postroom.kernel import checks
 from postroom.kernel import commands as c
-from postroom.kernel.model import ConsumerMode, Subscription
+from postroom.kernel.facts import ROOM, SEEN
+from postroom.kernel.model import ConsumerMode, Queue, Subscription
+from postroom.kernel.ports import FactFilter, RowFilter
 from postroom.kernel.states import Change, State
-from postroom.kernel.transitions.context import TransitionContext, told
-from postroom.kernel.transitions.publish import deliveries_of
+from postroom.kernel.transitions.context import TransitionContext, change_data
+from postroom.kernel.transitions.drafts import draft_deliveries
 
 
 def subscribe(ctx: TransitionContext, command: c.Subscribe) -> Subscription:
@@ -17,7 +17,7 @@ def subscribe(ctx: TransitionContext, command: c.Subscribe) -> Subscription:
     queue = ctx.queue(command.queue)
     if queue.settings.consumer_mode is not ConsumerMode.BROADCAST:
         raise InvalidField("queue", f"{queue.path} is not a broadcast queue; its consumers compete")
-    for known in ctx.tx.subscriptions(queue.id):
+    for known in ctx.session.subscriptions(queue.id):
         if known.name == command.name:
             if command.exist_ok:
                 return known
@@ -25,8 +25,8 @@ def subscribe(ctx: TransitionContext, command: c.Subscribe) -> Subscription:
     subscription = Subscription(
         id=0, queue_id=queue.id, queue=queue.path, name=command.name, created_at=ctx.now
     )
-    subscription = msgspec.structs.replace(subscription, id=ctx.tx.insert_subscription(subscription))
-    ctx.record(
+    subscription = ctx.session.save_subscription(subscription)
+    ctx.emit(
         "subscription.created",
         scope=queue.scope,
         queue=queue.slug,
@@ -34,32 +34,49 @@ def subscribe(ctx: TransitionContext, command: c.Subscribe) -> Subscription:
     )
     if command.earliest:
         rows, contents = [], []
-        for original in ctx.tx.originals(queue.id):
+        for original in ctx.session.page(_kept(queue), archived=False):
             if original.row.expires_at is None or original.row.expires_at > ctx.now:
-                rows += deliveries_of(ctx, original.row, [subscription])
+                rows += draft_deliveries(ctx, original.row, [subscription])
                 contents.append(original.content)
-        ctx.admit(rows, queue, [told(row, parent=row.parent_id) for row in rows])
-        ctx.tx.insert(rows, contents)
+        ctx.admit(rows, queue, [change_data(row, {"parent": row.parent_id}) for row in rows])
+        ctx.session.add(rows, contents)
     return subscription
+
+
+def _kept(queue: Queue) -> RowFilter:
+    """Broadcast messages of a queue, without their deliveries, that were not given up."""
+    return RowFilter(queue_ids=(queue.id,), kind="original", states=(State.PENDING, State.COMPLETED))
 
 
 def unsubscribe(ctx: TransitionContext, command: c.Unsubscribe) -> None:
     """What the subscriber had not finished is cancelled; claimed deliveries must be settled first."""
     queue = ctx.queue(command.queue)
     subscription = ctx.subscription(queue, command.name)
-    counts = ctx.tx.counts(queue.id, subscription.id)
+    counts = ctx.session.counts(queue.id, subscription.id)
     if counts.claimed:
         raise NotEmpty(kind="subscription", slug=command.name, count=counts.claimed)
-    for row in ctx.tx.on_line(-subscription.id):
+    waiting = (State.PENDING, State.DELAYED)
+    wanted = RowFilter(queue_ids=(queue.id,), line=-subscription.id, states=waiting)
+    for row in ctx.session.find(wanted):
         ctx.move(row, Change.CANCELLED, State.CANCELLED, reason="unsubscribed")
-        ctx.tx.save([row])
-        ctx.delivery_ended(row)
-    ctx.tx.delete_subscription(subscription.id)
-    ctx.record("subscription.deleted", scope=queue.scope, queue=queue.slug, data={"name": command.name})
+        ctx.end_delivery(row)
+    drop_subscription(ctx, subscription)
+    ctx.emit("subscription.deleted", scope=queue.scope, queue=queue.slug, data={"name": command.name})
+
+
+def drop_subscription(ctx: TransitionContext, subscription: Subscription) -> None:
+    """With what it has seen."""
+    seen = ctx.session.scan(FactFilter(kind=SEEN, prefix=f"{subscription.id}/"))
+    ctx.session.drop_facts([(ROOM, SEEN, fact.key) for fact in seen])
+    ctx.session.save_subscription(subscription, deleted=True)
 
 
 def check_seen(ctx: TransitionContext, command: c.CheckSeen) -> bool:
+    """Whether the key was there already; it is there afterwards."""
     checks.check_name("key", command.key, ctx.limits)
     queue = ctx.queue(command.queue)
-    subscription = ctx.subscription(queue, command.name)
-    return ctx.tx.seen(subscription.id, command.key, ctx.now)
+    key = f"{ctx.subscription(queue, command.name).id}/{command.key}"
+    if ctx.session.fact(SEEN, key) is not None:
+        return True
+    ctx.session.remember(SEEN, key, True, ctx.now)
+    return False

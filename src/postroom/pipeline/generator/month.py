@@ -72,7 +72,7 @@ class _Month:
         self._clock = ManualClock(self._start)
         limits, retention = Limits(), Retention(dead_after_s=7 * DAY)
         self._engine = Engine(
-            KernelEnvironment(self._clock, SeededIds(plan.seed), limits, retention, random.Random(plan.seed))
+            KernelEnvironment(SeededIds(plan.seed), limits, retention, random.Random(plan.seed))
         )
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = 0
@@ -108,16 +108,16 @@ class _Month:
             steps += 1
             if steps % COMMIT_EVERY == 0:
                 self._store.commit(self._tx)
-                with self._store.reader() as reader:
-                    written = reader.head().seq
+                with self._store.reader() as reads:
+                    written = reads.chain().head.seq
                 self._tx = self._store.begin()
                 if self._told is not None:
                     self._told(written, (time - self._start) / (self._plan.end - self._start))
                 if written >= limit:
                     break
         self._store.commit(self._tx)
-        with self._store.reader() as reader:
-            written = reader.head().seq
+        with self._store.reader() as reads:
+            written = reads.chain().head.seq
         self._tx = self._store.begin()
         return written
 
@@ -129,7 +129,8 @@ class _Month:
         self._at(self._clock.now() + round(seconds * SECOND), action, *args)
 
     def _do(self, command: c.Command) -> Any:
-        return self._engine.apply(self._tx, [command])[0][0].result()
+        self._tx.now = self._clock.now()
+        return self._engine.apply(self._tx, [command]).outcomes[0].result()
 
     def _unit(self, commands: list[c.Command], actor: str) -> list[Any]:
         return self._do(c.Unit(commands=tuple(commands), actor=actor))

@@ -4,6 +4,7 @@ Nothing leaves before the lake has it: the bound is the position that bronze has
 be one of this store.
 """
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,13 @@ from typing import Any
 import apsw
 import msgspec
 
-from postroom.clock import Clock, micros
-from postroom.kernel.ledger import EventDraft
-from postroom.kernel.model import Position
+from postroom.clock import Clock
+from postroom.ids import RandomIds
+from postroom.kernel import commands as c
+from postroom.kernel.engine import Engine
+from postroom.kernel.limits import Limits
+from postroom.kernel.retention import Retention
+from postroom.kernel.transitions.context import KernelEnvironment
 from postroom.pipeline.jobs.ledger_identity import check_same_ledger
 from postroom.pipeline.jobs.run import committed
 from postroom.pipeline.lake.lake import Lake
@@ -23,7 +28,6 @@ from postroom.stores.sqlite import SqliteStore
 from postroom.stores.sqlite.owner import OwnerLock
 
 HOLD = "pipeline"
-AT_ONCE = 1000
 PAGES_AT_ONCE = 500
 
 
@@ -34,17 +38,28 @@ class Pruned(msgspec.Struct, frozen=True):
     pages: int
 
 
-def hold(store: SqliteStore, lake: Lake, clock: Clock) -> int:
+class _Kernel:
+    """Commands to a store that nobody else has open."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._engine = Engine(KernelEnvironment(RandomIds(), Limits(), Retention(), random.Random()))
+
+    def do(self, command: c.Command) -> Any:
+        tx = self._store.begin()
+        try:
+            value = self._engine.apply(tx, [command]).outcomes[0].result()
+            self._store.commit(tx)
+        except BaseException:
+            self._store.rollback(tx)
+            raise
+        return value
+
+
+def hold(store: SqliteStore, lake: Lake) -> int:
     """Tell the store's own pruner how far the lake has come; it drops nothing after that."""
     seq = committed(lake)
-    tx: Any = store.begin()
-    try:
-        now = max(clock.now(), tx.last_time())
-        tx.set_position(Position(name=HOLD, seq=seq, hold=True, updated_at=now))
-    except BaseException:
-        store.rollback(tx)
-        raise
-    store.commit(tx)
+    _Kernel(store).do(c.SetPosition(name=HOLD, seq=seq, hold=True, actor=HOLD))
     return seq
 
 
@@ -55,62 +70,27 @@ def prune(
     if committed(lake):
         source = open_source(str(path))
         check_same_ledger(lake, source, source.snapshot(), lake.positions(LEDGER).ledger)
-    store = SqliteStore(path)
+    store = SqliteStore(path, clock=clock)
     try:
-        up_to = hold(store, lake, clock)
-        messages = _until_done(
-            store, clock, lambda tx, now: _messages(tx, now, keep_s, up_to), told, "messages"
+        up_to, kernel = hold(store, lake), _Kernel(store)
+        messages, events = (
+            _until_done(kernel, c.PruneHistory(what=what, keep_s=keep_s, up_to=up_to, actor=HOLD), told)
+            for what in ("messages", "events")
         )
-        events = _until_done(store, clock, lambda tx, now: _events(tx, now, keep_s, up_to), told, "events")
     finally:
         store.close()
     return Pruned(up_to, messages, events, _shrink(path))
 
 
-def _until_done(
-    store: SqliteStore,
-    clock: Clock,
-    step: Callable[[Any, int], int],
-    told: Callable[[str, int], None] | None,
-    name: str,
-) -> int:
+def _until_done(kernel: _Kernel, step: c.PruneHistory, told: Callable[[str, int], None] | None) -> int:
     total = 0
     while True:
-        tx: Any = store.begin()
-        try:
-            done = step(tx, max(clock.now(), tx.last_time()))
-        except BaseException:
-            store.rollback(tx)
-            raise
-        store.commit(tx)
+        done: int = kernel.do(step)
         total += done
         if told is not None:
-            told(name, total)
-        if done < AT_ONCE:
+            told(step.what, total)
+        if done < step.limit:
             return total
-
-
-def _messages(tx: Any, now: int, keep_s: float, up_to: int) -> int:
-    done = 0
-    for queue in tx.all_queues(deleted=True):
-        if done >= AT_ONCE:
-            break
-        ids = tx.prunable(queue.id, now - micros(keep_s), up_to, AT_ONCE - done)
-        if ids:
-            tx.prune_archive(ids)
-            data = f'{{"messages":{len(ids)}}}'
-            place = (queue.tenant, queue.scope, queue.slug)
-            tx.append(EventDraft(now, "archive.pruned", *place, None, None, None, HOLD, data))
-            done += len(ids)
-    return done
-
-
-def _events(tx: Any, now: int, keep_s: float, up_to: int) -> int:
-    dropped = tx.prune_ledger(now - micros(keep_s), up_to, AT_ONCE)
-    if dropped:
-        data = f'{{"events":{dropped}}}'
-        tx.append(EventDraft(now, "ledger.pruned", "default", None, None, None, None, None, HOLD, data))
-    return dropped
 
 
 def _shrink(path: Path) -> int:

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from postroom.clock import SystemClock
 from postroom.errors import InvalidField
 from postroom.ids import RandomIds
 from postroom.kernel import commands as c
@@ -69,7 +68,7 @@ def publish(path: str, queue: str, wanted: list[PublishRow]) -> int:
     import random
 
     store = SqliteStore(Path(open_source(path).path))
-    env = KernelEnvironment(SystemClock(), RandomIds(), Limits(), Retention(), random.Random())
+    env = KernelEnvironment(RandomIds(), Limits(), Retention(), random.Random())
     engine, new = Engine(env), 0
     try:
         for first in range(0, len(wanted), AT_ONCE):
@@ -79,8 +78,8 @@ def publish(path: str, queue: str, wanted: list[PublishRow]) -> int:
             ]
             tx = store.begin()
             try:
-                outcomes, _ = engine.apply(tx, [c.Publish(queue=queue, messages=messages, actor="spark")])
-                new += sum(receipt.created for receipt in outcomes[0].result())
+                applied = engine.apply(tx, [c.Publish(queue=queue, messages=messages, actor="spark")])
+                new += sum(receipt.created for receipt in applied.outcomes[0].result())
             except BaseException:
                 store.rollback(tx)
                 raise

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 
 from postroom.errors import StoreCorrupt, StoreTooNew
-from postroom.stores.sqlite.statements import HERE, one
+from postroom.stores.sqlite.dialect import HERE
 
 APPLICATION_ID = 0x504F5354  # "POST"
 
@@ -32,7 +32,7 @@ def migrate(db: apsw.Connection, path: str, backups: Path | None) -> Path | None
     known = newest()
     if version > known:
         raise StoreTooNew(path=path, found=version, known=known)
-    empty = not one(db.execute("SELECT count(*) FROM sqlite_schema"))[0]
+    empty = not db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     if not empty and db.pragma("application_id") != APPLICATION_ID:
         raise StoreCorrupt(path=path, problem="it is a database of another program")
     if version == known:

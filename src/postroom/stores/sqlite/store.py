@@ -9,21 +9,28 @@ import logging
 import os
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import apsw
 
-from postroom.errors import LedgerBroken, StoreClosed, StoreCorrupt, StoreError, StoreFailed, StoreReadOnly
+from postroom.clock import Clock, SystemClock
+from postroom.errors import (
+    LedgerBroken,
+    StoreClosed,
+    StoreCorrupt,
+    StoreError,
+    StoreFailed,
+    StoreReadOnly,
+)
 from postroom.kernel.ledger import Head, verify
-from postroom.kernel.ports import Transaction
+from postroom.kernel.ports import Capabilities, Fault, Transaction
+from postroom.stores.sqlite.connection import ReadConnection, WriteConnection
 from postroom.stores.sqlite.errors import named, translated
 from postroom.stores.sqlite.migrate import copy_to, migrate
 from postroom.stores.sqlite.owner import OwnerLock
-from postroom.stores.sqlite.reader import SqliteReader
-from postroom.stores.sqlite.statements import one
-from postroom.stores.sqlite.transaction import Cache, SqliteTransaction
+from postroom.stores.sqlite.transaction import SqliteReads, SqliteTransaction, WriterMemory
 
 log = logging.getLogger("postroom.sqlite")
 
@@ -38,28 +45,54 @@ WHOLE_CHECK_BYTES = 1 << 28
 TAIL_EVENTS = 1000
 
 
+class SteadyClock:
+    """Time goes on but never back, whatever the clock of the machine does.
+
+    A clock that was put back would disturb the order of entry and of the ledger. From where it stood, time
+    then goes on at its pace, so that leases and delays end, until the clock has caught up.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead = 0
+
+    def now(self, not_before: int) -> int:
+        found = self._clock.now()
+        if found >= not_before:
+            self._ahead = 0
+            return found
+        self._ahead = max(self._ahead, not_before - found)
+        return found + self._ahead
+
+
 class SqliteStore:
     def __init__(
         self,
-        path: Path,
+        path: Path | None,
         *,
         durability: Durability = "full",
         backups: Path | None = None,
         vfs: str | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """`vfs` names another SQLite file layer; one without shared memory, so reads share the writer."""
+        """Without a path it is in memory, and gone when it is closed.
+
+        `vfs` names another SQLite file layer; one without shared memory, so reads share the writer.
+        """
         self.path = path
-        self._name = str(path)
+        self._name = ":memory:" if path is None else str(path)
         self._vfs = vfs
-        self.reads_inline = vfs is None
-        """Whether a small read may run on an event loop: it waits for no writer and for no network."""
+        self._is_shared = path is None or vfs is not None
+        self.capabilities = Capabilities(reads_inline=not self._is_shared)
+        self._clock = SteadyClock(clock or SystemClock())
         self._closed = False
         self._lock: OwnerLock | None = None
-        self._tx: SqliteTransaction | None = None
-        self._cache: Cache | None = None
+        self._tx: tuple[SqliteTransaction, WriteConnection] | None = None
+        self._memory: WriterMemory | None = None
+        self._version = 0
         self._writer_use = threading.Lock()
         self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
-        if vfs is None:
+        if path is not None and vfs is None:
             try:
                 make_folders(path.parent)
             except OSError as error:
@@ -67,16 +100,18 @@ class SqliteStore:
             self._lock = OwnerLock(path)
         try:
             with translated(self._name):
-                self._db = apsw.Connection(self._name, vfs=vfs, statementcachesize=200)
+                self._db = apsw.Connection(self._name, vfs=vfs, statementcachesize=500)
                 self._set_up_writer(self._db, durability)
-                self.backup_made = migrate(self._db, self._name, backups or path.parent / "backups")
+                if backups is None and path is not None:
+                    backups = path.parent / "backups"
+                self.backup_made = migrate(self._db, self._name, backups)
                 clean = self._check()
                 self._dead = None if clean else self._owner()
                 self._mark_clean(False)
         except BaseException:
             self._give_up_open()
             raise
-        for _ in range(READERS if vfs is None else 0):
+        for _ in range(0 if self._is_shared else READERS):
             self._readers.put(None)
 
     def _set_up_writer(self, db: apsw.Connection, durability: Durability) -> None:
@@ -87,7 +122,7 @@ class SqliteStore:
         if db.pragma("user_version") == 0:
             db.pragma("auto_vacuum", "incremental")
         mode = db.pragma("journal_mode", "wal")
-        if mode != "wal":
+        if mode != ("memory" if self.path is None else "wal"):
             raise StoreFailed(path=self._name, reason=f"write-ahead logging is not to be had ({mode})")
         db.pragma("synchronous", "full" if durability == "full" else "normal")
         db.pragma("cache_size", -65536)
@@ -111,17 +146,18 @@ class SqliteStore:
         if clean is not None and clean[0] != "1":
             size = self._db.pragma("page_count") * self._db.pragma("page_size")
             if size <= WHOLE_CHECK_BYTES:
-                problem = one(self._db.execute("PRAGMA quick_check(1)"))[0]
+                problem = str(self._db.execute("PRAGMA quick_check(1)").fetchall()[0][0])
                 if problem != "ok":
                     raise StoreCorrupt(path=self._name, problem=problem)
             else:
                 log.warning(
                     "%s has %d MB and was not closed cleanly; run a full check", self._name, size >> 20
                 )
-        reader = SqliteReader(self._db)
-        head, anchor = reader.head(), reader.anchor()
+        reads = SqliteReads(ReadConnection(self._db))
+        chain = reads.chain()
+        head, anchor = chain.head, chain.anchor
         start = max(anchor.seq, head.seq - TAIL_EVENTS)
-        events = reader.events(start, TAIL_EVENTS + 1)
+        events = reads.events(start, TAIL_EVENTS + 1)
         begin = Head(start, events[0].previous_hash) if events else anchor
         try:
             verify(events, begin, head)
@@ -150,53 +186,68 @@ class SqliteStore:
             raise StoreClosed
         self._writer_use.acquire()
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            if self._cache is None:
-                self._cache = Cache(self._db)
-            self._tx = SqliteTransaction(self._db, self._cache)
+            if self._memory is None:
+                self._version += 1
+                self._memory = WriterMemory(ReadConnection(self._db), self._version)
+            memory, db = self._memory, WriteConnection(self._db)
+            tx = SqliteTransaction(db, memory, self._clock.now(memory.head.time))
+            self._tx = (tx, db)
         except BaseException as error:
-            self._abandon()
-            raise self.explain(error) from error
-        return self._tx
+            self._memory = None
+            self._writer_use.release()
+            raise self._name_error(error) from error
+        return tx
 
     def commit(self, tx: Transaction) -> None:
         assert self._tx is not None
-        assert tx is self._tx
+        mine, db = self._tx
+        assert tx is mine
         try:
-            head = self._tx.finish()
-            self._db.execute("COMMIT")
+            mine.finish()
+            db.commit()
         except apsw.Error as error:
-            raise self.explain(error) from error
-        self._tx.settle(head)
+            raise self._name_error(error) from error
+        mine.settle()
+        self._version = mine._memory.version
         self._tx = None
         self._writer_use.release()
 
     def rollback(self, tx: Transaction) -> None:
-        assert tx is self._tx
-        self._abandon()
-
-    def explain(self, error: E) -> E | StoreError:
-        return named(error, self._name) if isinstance(error, apsw.Error) else error
-
-    def _abandon(self) -> None:
+        """Also after a commit that failed: what is in the file then must be looked at anew."""
+        assert self._tx is not None
+        mine, db = self._tx
+        assert tx is mine
         self._tx = None
-        self._cache = None
+        if db.is_open:
+            self._memory = None
         try:
-            if self._db.in_transaction:
-                with translated(self._name):
-                    self._db.execute("ROLLBACK")
+            with translated(self._name):
+                db.rollback()
         finally:
             self._writer_use.release()
+
+    def classify(self, error: Exception) -> tuple[Fault, Exception]:
+        return Fault.FINAL, self._name_error(error)
+
+    def _name_error(self, error: E) -> E | StoreError:
+        return named(error, self._name) if isinstance(error, apsw.Error) else error
+
+    def seal(self, limit: int) -> int:
+        """The commit numbers and chains events."""
+        return 0
+
+    def listen(self, wake: Callable[[Iterable[int]], None]) -> None:
+        """No other process writes."""
 
     # reading: any thread
 
     @contextlib.contextmanager
-    def reader(self) -> Iterator[SqliteReader]:
+    def reader(self) -> Iterator[SqliteReads]:
         if self._closed:
             raise StoreClosed
-        if self._vfs is not None:
+        if self._is_shared:
             with self._writer_use, translated(self._name):
-                yield SqliteReader(self._db)
+                yield SqliteReads(ReadConnection(self._db))
             return
         db = self._readers.get()
         if self._closed:
@@ -208,7 +259,7 @@ class SqliteStore:
                     db = self._open_reader()
                 db.execute("BEGIN")
                 try:
-                    yield SqliteReader(db)
+                    yield SqliteReads(ReadConnection(db))
                 finally:
                     db.execute("COMMIT")
         finally:
@@ -222,15 +273,15 @@ class SqliteStore:
 
     def backup(self, target: Path) -> None:
         """A consistent copy while the room stays open."""
-        with self.reader() as reader, translated(str(target)):
-            copy_to(reader._db, target)
+        with self.reader() as reads, translated(str(target)):
+            copy_to(reads.connection.db, target)
 
     def close(self) -> None:
         if self._closed:
             return
         with self._writer_use:
             self._closed = True
-            if self._vfs is None:
+            if not self._is_shared:
                 for _ in range(READERS):
                     db = self._readers.get()
                     if db is not None:

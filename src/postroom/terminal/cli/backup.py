@@ -49,7 +49,7 @@ def backup(
         _clear_beside(file)
         _copy(source, file)
     head, size = None, file.stat().st_size
-    with contextlib.closing(ReadOnlyFile(file, immutable=True)) as copy, copy.reader() as reader:
+    with contextlib.closing(ReadOnlyFile(file, immutable=True)) as copy, copy.look() as reader:
         if check:
             with progress_bar(at.out) as progress:
                 head = verify(reader, progress=progress).head

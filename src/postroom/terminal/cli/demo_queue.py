@@ -151,7 +151,7 @@ class Play:
         message = room.get(invoice)
         for event in room.look(lambda reader: events_of(reader, message)):
             self._say(f"event {event.seq:>2}  {what(event)}")
-        with self._at.file() as file, file.reader() as reader:
+        with self._at.file() as file, file.look() as reader:
             verified = verify(reader)
         self._say(
             f"verified: {verified.events} events, each linked to the one before; "

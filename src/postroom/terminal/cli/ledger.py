@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from postroom.clock import iso
 from postroom.errors import LedgerBroken, PostroomError, StoreCorrupt
 from postroom.kernel.ledger import Event
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.errors import StoreDamaged, Unclear, sentence
@@ -56,7 +56,7 @@ def check(
     """
     noted = None if head is None else _hash(head)
     try:
-        with at.file() as file, file.reader() as reader:
+        with at.file() as file, file.look() as reader:
             try:
                 file.check_pages()
                 with progress_bar(at.out) as progress:
@@ -146,7 +146,7 @@ def show_head(at: CommandContext) -> None:
 
     Note them in another place, and `ledger verify --head` can prove later that nothing was rewritten.
     """
-    with at.file() as file, file.reader() as reader:
+    with at.file() as file, file.look() as reader:
         found = reader.head()
     rows = [("events", found.seq), ("head", documents.hexed(found.hash))]
     if found.time:
@@ -172,7 +172,7 @@ def tail(
     """Print the newest events, one per line; with --json each as a JSON document on its own line."""
     with at.file() as file:
         if since is None:
-            with file.reader() as reader:
+            with file.look() as reader:
                 since = max(reader.head().seq - lines, 0)
         for event in _events(file, since, follow=follow):
             if at.out.as_json:
@@ -184,7 +184,7 @@ def tail(
 def _events(file: ReadOnlyFile, after: int, *, follow: bool) -> Iterator[Event]:
     while True:
         seen = file.version()
-        with file.reader() as reader:
+        with file.look() as reader:
             events = reader.events(after, AT_ONCE)
         yield from events
         if events:

@@ -329,11 +329,11 @@ def _hold(at: CommandContext, lake: "Lake") -> bool:
     from postroom.stores.sqlite import SqliteStore
 
     try:
-        store = SqliteStore(at.path)
+        store = SqliteStore(at.path, clock=at.clock)
     except StoreInUse:
         return False
     try:
-        hold(store, lake, at.clock)
+        hold(store, lake)
     finally:
         store.close()
     return True

@@ -5,7 +5,7 @@ It takes no lock of ours and changes nothing, so that looking never disturbs.
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
@@ -13,11 +13,12 @@ from urllib.parse import quote
 import apsw
 
 from postroom.errors import StoreCorrupt, StoreReadOnly, StoreTooNew
-from postroom.kernel.ports import Transaction
+from postroom.kernel.ports import Capabilities, Fault, Transaction
+from postroom.kernel.reader import Reader
+from postroom.stores.sqlite.connection import ReadConnection
 from postroom.stores.sqlite.errors import named, translated
 from postroom.stores.sqlite.migrate import APPLICATION_ID, newest
-from postroom.stores.sqlite.reader import SqliteReader
-from postroom.stores.sqlite.statements import one
+from postroom.stores.sqlite.transaction import SqliteReads
 from postroom.terminal.cli.errors import NoStore, StoreUnreadable
 
 BUSY_MS = 5000
@@ -25,7 +26,7 @@ TABLES = frozenset({"meta", "scopes", "queues", "figures", "messages", "contents
 
 
 class ReadOnlyFile:
-    reads_inline = True
+    capabilities = Capabilities(reads_inline=True)
 
     def __init__(self, path: Path, *, immutable: bool = False) -> None:
         """`immutable` promises that nobody writes the file; SQLite then leaves nothing beside it."""
@@ -83,22 +84,29 @@ class ReadOnlyFile:
     def check_pages(self) -> None:
         """Whether SQLite finds the file sound; it reads all of it."""
         with translated(self._name):
-            problem = one(self.db.execute("PRAGMA quick_check(1)"))[0]
+            problem = str(self.db.execute("PRAGMA quick_check(1)").fetchall()[0][0])
         if problem != "ok":
             raise StoreCorrupt(path=self._name, problem=" ".join(problem.split()))
 
     @contextlib.contextmanager
-    def reader(self) -> Iterator[SqliteReader]:
+    def reader(self) -> Iterator[SqliteReads]:
         """Everything that is asked within one block is answered from one snapshot."""
+        reads = SqliteReads(ReadConnection(self.db))
         with translated(self._name):
             if self.db.in_transaction:
-                yield SqliteReader(self.db)
+                yield reads
                 return
             self.db.execute("BEGIN")
             try:
-                yield SqliteReader(self.db)
+                yield reads
             finally:
                 self.db.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def look(self) -> Iterator[Reader]:
+        """The same, with the questions that people have."""
+        with self.reader() as reads:
+            yield Reader(reads)
 
     def version(self) -> int:
         """Another number when somebody has committed since it was last asked for."""
@@ -117,8 +125,14 @@ class ReadOnlyFile:
     def _refuse(self) -> NoReturn:
         raise StoreReadOnly(path=self._name, reason="it was opened for reading")
 
-    def explain(self, error: Exception) -> Exception:
-        return named(error, self._name) if isinstance(error, apsw.Error) else error
+    def classify(self, error: Exception) -> tuple[Fault, Exception]:
+        return Fault.FINAL, named(error, self._name) if isinstance(error, apsw.Error) else error
+
+    def seal(self, limit: int) -> int:
+        return 0
+
+    def listen(self, wake: Callable[[Iterable[int]], None]) -> None:
+        """Whoever looks asks again."""
 
     def left_behind(self, owner: str) -> str | None:
         """Whoever only looks takes nothing over."""

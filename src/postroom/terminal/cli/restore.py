@@ -44,7 +44,7 @@ def restore(
     try:
         with contextlib.closing(ReadOnlyFile(source, immutable=True)) as copy:
             copy.check_pages()
-            with copy.reader() as reader, progress_bar(at.out) as progress:
+            with copy.look() as reader, progress_bar(at.out) as progress:
                 found = verify(reader, progress=progress)
     except StoreCorrupt as error:
         raise BackupDamaged(path=str(source), problem=error.data["problem"]) from error

@@ -176,7 +176,7 @@ class CommandContext:
             file.close()
 
     def _say_when_overdue(self, file: "ReadOnlyFile") -> None:
-        with file.reader() as reader:
+        with file.look() as reader:
             due = reader.next_due()
         if due is not None and due < self.clock.now() - OVERDUE_S * SECOND:
             self.out.note("nobody has this room open; what has come due since shows with the next claim")

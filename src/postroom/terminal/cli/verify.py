@@ -10,7 +10,7 @@ import msgspec
 from postroom.errors import LedgerBroken
 from postroom.kernel import ledger
 from postroom.kernel.ledger import Event, Folded, Head
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.kernel.states import TERMINAL
 from postroom.terminal.cli.documents import hexed
 from postroom.terminal.cli.errors import HeadMissing, LedgerUnreadable, StateDiffers

@@ -1,0 +1,107 @@
+"""What a transaction has gathered and not yet sent to the store; it is sent set by set."""
+
+from postroom.kernel.budgets.model import BudgetChanges
+from postroom.kernel.facts import Fact, FactKey
+from postroom.kernel.ledger import EventDraft
+from postroom.kernel.ports import (
+    AuditEntry,
+    CountKey,
+    NewMessages,
+    Shape,
+    StoredRecord,
+    Transaction,
+    UniformMessages,
+)
+from postroom.kernel.rows import Row
+
+
+class KeysTaken(Exception):
+    """Somebody else has published with the same idempotency key meanwhile; tried again, it is found."""
+
+
+class Changes:
+    __slots__ = ("audit", "batches", "budgets", "counts", "events", "facts", "records", "rows")
+
+    def __init__(self) -> None:
+        self.batches: list[NewMessages | UniformMessages] = []
+        self.rows: dict[str, tuple[Row, Shape]] = {}
+        self.events: list[EventDraft] = []
+        self.counts: dict[CountKey, int] = {}
+        self.facts: dict[FactKey, tuple[Fact, int]] = {}
+        self.records: list[StoredRecord] = []
+        self.audit: list[AuditEntry] = []
+        self.budgets = BudgetChanges()
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.events
+            or self.batches
+            or self.rows
+            or self.counts
+            or self.facts
+            or self.records
+            or self.audit
+            or self.budgets
+        )
+
+    def touch(self, row: Row, shape: Shape) -> None:
+        """A row that changes in more than one way is written whole."""
+        known = self.rows.get(row.id)
+        if known is not None and known[1] is not shape:
+            shape = Shape.MOVED if Shape.MOVED in (shape, known[1]) else Shape.CHANGED
+        self.rows[row.id] = (row, shape)
+
+    def count(self, key: CountKey, delta: int) -> None:
+        self.counts[key] = self.counts.get(key, 0) + delta
+
+    def put(self, fact: Fact, expected: int) -> None:
+        """`expected` is the version the store has; 0: none."""
+        key = (fact.tenant, fact.kind, fact.key)
+        known = self.facts.get(key)
+        self.facts[key] = (fact, expected if known is None else known[1])
+
+    def merge(self, later: "Changes") -> None:
+        self.batches += later.batches
+        for row, shape in later.rows.values():
+            self.touch(row, shape)
+        self.events += later.events
+        for key, delta in later.counts.items():
+            self.count(key, delta)
+        for fact, expected in later.facts.values():
+            self.put(fact, expected)
+        self.records += later.records
+        self.audit += later.audit
+        if later.budgets:
+            self.budgets.add(later.budgets)
+
+    def send(self, tx: Transaction) -> None:
+        """Nothing of it remains here. What goes row by row goes first: the rest can go with the commit."""
+        if self.events:
+            tx.append(self.events)
+            self.events = []
+        if self.batches:
+            batches, self.batches = self.batches, []
+            if tx.insert(batches):
+                raise KeysTaken
+        if self.rows:
+            by_shape: dict[Shape, list[Row]] = {}
+            for row, shape in self.rows.values():
+                by_shape.setdefault(shape, []).append(row)
+            self.rows = {}
+            for shape, rows in by_shape.items():
+                tx.update(rows, shape)
+        if self.facts:
+            tx.put_facts(list(self.facts.values()))
+            self.facts = {}
+        if self.records:
+            tx.add_records(self.records)
+            self.records = []
+        if self.audit:
+            tx.add_audit(self.audit)
+            self.audit = []
+        if self.budgets:
+            tx.save_budgets(self.budgets)
+            self.budgets = BudgetChanges()
+        if self.counts:
+            tx.add_counts(self.counts)
+            self.counts = {}

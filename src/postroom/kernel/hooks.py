@@ -1,0 +1,36 @@
+"""Rules and reviews, called by the transitions when a message is published, ends, or runs out of time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from postroom.kernel.model import NewMessage, Queue
+from postroom.kernel.reviews import publishing, timeouts
+from postroom.kernel.rows import Row
+from postroom.kernel.rules.evaluation import RuleEvaluation
+from postroom.kernel.rules.rule import Trigger
+from postroom.kernel.transitions.context import TransitionContext
+
+
+class KernelHooks:
+    def __init__(self) -> None:
+        self._rules = RuleEvaluation()
+
+    def rules_of(self, ctx: TransitionContext, scope_id: int) -> Sequence[Any]:
+        return self._rules.rules_of(ctx, scope_id)
+
+    def meet_rules(self, ctx: TransitionContext, message_id: str) -> None:
+        self._rules.meet(ctx, message_id, Trigger.PUBLISHED)
+
+    def meet_triggered(self, ctx: TransitionContext) -> None:
+        self._rules.meet_triggered(ctx)
+
+    def prepare_review(
+        self, ctx: TransitionContext, queue: Queue, message: NewMessage
+    ) -> tuple[NewMessage, int | None]:
+        return publishing.prepare_review(ctx.session, queue, message, ctx.now)
+
+    def time_out_review(self, ctx: TransitionContext, row: Row) -> bool:
+        return timeouts.time_out(ctx, row)
+
+    def give_up_review(self, ctx: TransitionContext, row: Row, reason: str, answer: Any = None) -> None:
+        timeouts.give_up(ctx, row, reason, answer)

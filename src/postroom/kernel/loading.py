@@ -1,0 +1,60 @@
+"""What a group of commands names, fetched before they are applied: each kind of it with one question."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from postroom.errors import PostroomError
+from postroom.kernel import commands as c
+from postroom.kernel.checks import is_text
+from postroom.kernel.service_commands import AnswerReview
+from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.publish import find_target
+
+NAMES_MESSAGE = (c.ClaimCommand, c.Cancel, c.Kill, c.Reprioritise, AnswerReview)
+# Alone, these fetch what they need with one question as it is.
+ALONE = frozenset({c.PublishLike, c.Claim, c.Complete, c.Extend, c.Fail, c.Release, c.Snooze})
+
+
+def load(ctx: TransitionContext, commands: Sequence[c.Command]) -> None:
+    """What cannot be read is left to the command that names it, which refuses it."""
+    ids: list[str] = []
+    keys: list[tuple[int, str]] = []
+    budgets: defaultdict[str, set[str]] = defaultdict(set)
+    for command in _flatten(commands):
+        if isinstance(command, NAMES_MESSAGE):
+            ids.append(command.message_id)
+        elif isinstance(command, c.ExtendMany):
+            ids += (message_id for message_id, _ in command.claims)
+        elif isinstance(command, c.Publish):
+            keys += _keys(ctx, command)
+        elif isinstance(command, c.Reserve | c.Settle):
+            budgets[command.tenant] |= {
+                charge.account for charge in command.charges if is_text(charge.account)
+            }
+    ctx.session.load(each for each in ids if isinstance(each, str))
+    ctx.session.load_keys(keys)
+    for tenant in sorted(budgets):
+        ctx.session.load_budgets(tenant, budgets[tenant])
+
+
+def _flatten(commands: Sequence[c.Command]) -> Iterator[c.Command]:
+    for command in commands:
+        if isinstance(command, c.Unit) and isinstance(command.commands, tuple | list):
+            yield from command.commands
+        else:
+            yield command
+
+
+def _keys(ctx: TransitionContext, command: c.Publish) -> list[tuple[int, str]]:
+    if not isinstance(command.messages, list):
+        return []
+    named = [message.idempotency_key for message in command.messages]
+    named = [key for key in named if key is not None and is_text(key)]
+    if not named:
+        return []
+    ctx.tenant = command.tenant
+    try:
+        queue_id = find_target(ctx, command.queue).queue.id
+    except PostroomError:
+        return []
+    return [(queue_id, key) for key in named]
