@@ -34,6 +34,9 @@ def forbidden_pairs(contracts: list[dict[str, Any]]) -> list[tuple[str, str]]:
                 above += names
         elif contract["type"] == "forbidden":
             pairs += product(contract["source_modules"], contract["forbidden_modules"])
+        elif contract["type"] == "acyclic_siblings":
+            # The engine stands on the session.
+            pairs.append((f"{ROOT}.kernel.session", f"{ROOT}.kernel.engine"))
     # The package itself gives out the runtime's names.
     pairs += [(f"{ROOT}.kernel", ROOT), (f"{ROOT}.stores", ROOT)]
     return list(dict.fromkeys(pairs))

@@ -111,7 +111,7 @@ def store() -> FakeStore:
 
 @contextmanager
 def opened(store: FakeStore, hub: Wakeups | None = None) -> Iterator[Committer]:
-    committer = Committer(cast(Store, store), cast(Engine, FakeEngine()), hub or Wakeups())
+    committer = Committer(cast(Store, store), [cast(Engine, FakeEngine())], hub or Wakeups())
     try:
         yield committer
     finally:

@@ -16,8 +16,7 @@ from postroom.errors import PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel import service_commands
 from postroom.kernel.rules import rule
-from postroom.kernel.rules.rule import Trigger
-from postroom.kernel.service_ports import MOST_RULES
+from postroom.kernel.rules.rule import MOST_RULES, Trigger
 from postroom.services import callers
 from postroom.services.container import Services
 from postroom.services.queues import MOST_QUEUES

@@ -147,6 +147,7 @@ class Engine:
             self._claim(ctx, claiming)
         self._audit(session, commands, outcomes)
         session.flush()
+        tx.woken = ctx.woken
         return AppliedGroup(outcomes, ctx.woken, session.has_news)
 
     def _audit(self, session: Session, commands: Sequence[c.Command], outcomes: list[CommandOutcome]) -> None:

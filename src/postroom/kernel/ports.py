@@ -13,7 +13,7 @@ visible in order.
   once or shortly after the commit, and a reader is shown only numbered events, without a gap.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any, Literal, Protocol
@@ -352,6 +352,8 @@ class Transaction(Reads, Protocol):
 
     now: int
     version: int
+    woken: Mapping[int, int]
+    """On which lines messages became claimable, and how many: the commit tells other processes."""
 
     def savepoint(self) -> AbstractContextManager[None]:
         """Undo everything since its start when its block raises."""
@@ -452,6 +454,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Statements wait for a network, so they never run on an event loop."""
     reads_inline: bool = False
     """A small read may run on an event loop: it waits for no writer and for no network."""
+    seals: bool = False
+    """Events get their numbers after the commit, by `seal`, which the runtime calls."""
 
 
 class Store(Protocol):
@@ -460,18 +464,25 @@ class Store(Protocol):
     capabilities: Capabilities
 
     def begin(self) -> Transaction: ...
-    def commit(self, tx: Transaction) -> None: ...
+    def commit(self, tx: Transaction) -> None:
+        """Raises only when nothing of it is in the store, or when that cannot be told (then `Fault.FINAL`):
+        a store that has lost its connection meanwhile looks first what became of it."""
+        ...
+
     def rollback(self, tx: Transaction) -> None: ...
     def reader(self) -> AbstractContextManager[Reads]:
         """Reads of what is committed, in one snapshot; they never wait for writers."""
         ...
 
     def seal(self, limit: int) -> int:
-        """Number and chain committed events that are not yet; how many. None where the commit does it."""
+        """Number and chain committed events that are not yet; how many. Of several callers one works, and the
+        others are told 0 at once. Nothing to do where the commit does it."""
         ...
 
-    def listen(self, wake: Callable[[Iterable[int]], None]) -> None:
-        """Have it called with the lines on which other processes made messages claimable."""
+    def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
+        """Have it called, from any thread, when other processes have committed something: with the lines on
+        which messages became claimable, and how many. A call that is missed costs time only, since who waits
+        looks again now and then."""
         ...
 
     def classify(self, error: Exception) -> tuple[Fault, Exception]:

@@ -1,20 +1,26 @@
 """Group commit: requests that wait together share one transaction and one sync to disk.
 
-One thread writes. A caller who finds the writer idle does its own commit instead of waking the thread, since
-the hand-over would cost more than the work. Nobody is answered before the commit has returned.
+On a store whose statements run in this process, one thread writes; a caller who finds it idle does its own
+commit instead of waking it, since the hand-over would cost more than the work. On a store that is reached
+over a network, several threads write side by side, each with an engine of its own, and callers only wait.
+Nobody is answered before the commit has returned.
 """
 
+import contextlib
 import logging
 import queue
+import random
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from postroom.errors import PostroomError, StoreClosed
+from postroom.kernel.changes import KeysTaken
 from postroom.kernel.commands import Claim, Command, Publish, PublishLike, Unit
 from postroom.kernel.engine import AppliedGroup, CommandOutcome, Engine
-from postroom.kernel.ports import Store, Transaction
+from postroom.kernel.ports import Fault, Store, Transaction
+from postroom.runtime.sealing import Sealer
 from postroom.runtime.wakeups import Wakeups
 
 log = logging.getLogger("postroom.committer")
@@ -22,6 +28,8 @@ log = logging.getLogger("postroom.committer")
 MOST_COMMANDS = 2000
 MOST_WEIGHT = 20_000
 SLOW_COMMIT_S = 0.002
+# Before each try after the first: short enough for a deadlock, long enough together for a server's restart.
+PAUSES_S = (0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 4.0)
 
 Deliver = Callable[[list[CommandOutcome]], None]
 
@@ -57,10 +65,12 @@ class PendingCommit:
 
 
 class Committer:
-    def __init__(self, store: Store, engine: Engine, wakeups: Wakeups) -> None:
+    def __init__(self, store: Store, engines: Sequence[Engine], wakeups: Wakeups) -> None:
+        """With as many threads as engines. Callers write themselves only if the store does not block."""
         self._store = store
-        self._engine = engine
+        self._engine = engines[0]
         self._wakeups = wakeups
+        self._is_inline = not store.capabilities.blocking
         self._inbox: queue.SimpleQueue[CommitRequest | None] = queue.SimpleQueue()
         # Halves have their own thread: they hold the right to write, which the writer may be waiting for.
         self._halves: queue.SimpleQueue[PendingCommit | None] = queue.SimpleQueue()
@@ -68,16 +78,21 @@ class Committer:
         self._gate = threading.Lock()
         self._closed = False
         self._pace_s = 0.0
-        self._writer = threading.Thread(target=self._run, name="postroom-writer", daemon=True)
+        self._is_closing = threading.Event()
+        self._sealer = Sealer(store, wakeups) if store.capabilities.seals else None
+        self._writers = [
+            threading.Thread(target=self._run, args=(engine,), name="postroom-writer", daemon=True)
+            for engine in engines
+        ]
         self._syncer = threading.Thread(target=self._run_halves, name="postroom-sync", daemon=True)
-        self._writer.start()
-        self._syncer.start()
+        for thread in (*self._writers, self._syncer):
+            thread.start()
 
     def execute(self, command: Command) -> Any:
         """Do it now and return its value; blocks the calling thread until it is durable."""
         if self._take():
             try:
-                return self._commit((command,))[0].result()
+                return self._commit(self._engine, (command,))[0].result()
             finally:
                 self._writing.release()
         done = threading.Event()
@@ -102,7 +117,7 @@ class Committer:
         if self._pace_s > SLOW_COMMIT_S or not self._take():
             return None
         try:
-            return self._commit(commands)
+            return self._commit(self._engine, commands)
         finally:
             self._writing.release()
 
@@ -116,9 +131,9 @@ class Committer:
             return False
         started = time.perf_counter()
         try:
-            tx, applied = self._carry_out(commands)
+            tx, applied = self._carry_out(self._engine, commands)
         except Exception:
-            answers = self._one_by_one(commands)
+            answers = self._one_by_one(self._engine, commands)
             self._writing.release()
             _hand_back(deliver, answers)
             return True
@@ -129,6 +144,9 @@ class Committer:
         return True
 
     def _take(self) -> bool:
+        if not self._is_inline:
+            self._refuse_when_closed()
+            return False
         if not self._writing.acquire(blocking=False):
             return False
         if self._closed or not self._inbox.empty():
@@ -143,25 +161,30 @@ class Committer:
             if self._closed:
                 return
             self._closed = True
-            self._inbox.put(None)
-        self._writer.join()
+            self._is_closing.set()
+            for _ in self._writers:
+                self._inbox.put(None)
+        for writer in self._writers:
+            writer.join()
+        self._drain_refusing()
         with self._writing:
             self._halves.put(None)
         self._syncer.join()
+        if self._sealer is not None:
+            self._sealer.close()
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
             raise StoreClosed
 
-    def _run(self) -> None:
+    def _run(self, engine: Engine) -> None:
         last = False
         while not last:
             item = self._inbox.get()
             if item is None:
-                break
-            with self._writing:
-                last = self._write_group(item)
-        self._drain_refusing()
+                return
+            with self._writing if self._is_inline else contextlib.nullcontext():
+                last = self._write_group(engine, item)
 
     def _run_halves(self) -> None:
         while (half := self._halves.get()) is not None:
@@ -174,7 +197,7 @@ class Committer:
                 self._store.commit(half.tx)
             except Exception:
                 self._rollback(half.tx)
-                outcomes = self._one_by_one(half.commands)
+                outcomes = self._one_by_one(self._engine, half.commands)
             else:
                 outcomes = half.applied.outcomes
                 self._committed(half.started, half.applied)
@@ -182,7 +205,7 @@ class Committer:
             self._writing.release()
         _hand_back(half.deliver, outcomes)
 
-    def _write_group(self, first: CommitRequest) -> bool:
+    def _write_group(self, engine: Engine, first: CommitRequest) -> bool:
         requests, size, last = [first], weight(first.commands), False
         while size < MOST_WEIGHT and len(requests) < MOST_COMMANDS:
             try:
@@ -195,7 +218,7 @@ class Committer:
             requests.append(request)
             size += weight(request.commands)
         commands = [command for request in requests for command in request.commands]
-        outcomes = self._commit(commands)
+        outcomes = self._commit(engine, commands)
         start = 0
         for request in requests:
             end = start + len(request.commands)
@@ -213,23 +236,27 @@ class Committer:
             if request is not None:
                 _hand_back(request.deliver, [CommandOutcome(error=StoreClosed()) for _ in request.commands])
 
-    def _commit(self, commands: Sequence[Command]) -> list[CommandOutcome]:
+    def _commit(self, engine: Engine, commands: Sequence[Command]) -> list[CommandOutcome]:
         """Together when that works; when it does not, one by one, so that only the guilty one fails."""
         try:
-            return self._commit_together(commands)
+            return self._commit_together(engine, commands)
         except Exception as error:
-            if len(commands) == 1:
-                return [CommandOutcome(error=self._named(error))]
-        return self._one_by_one(commands)
+            if len(commands) == 1 or self._fault(error) is not Fault.FINAL:
+                # What no retry has helped would not help one by one either.
+                return [CommandOutcome(error=self._named(error)) for _ in commands]
+        return self._one_by_one(engine, commands)
 
-    def _one_by_one(self, commands: Sequence[Command]) -> list[CommandOutcome]:
+    def _one_by_one(self, engine: Engine, commands: Sequence[Command]) -> list[CommandOutcome]:
         outcomes = []
         for command in commands:
             try:
-                outcomes += self._commit_together((command,))
+                outcomes += self._commit_together(engine, (command,))
             except Exception as error:
                 outcomes.append(CommandOutcome(error=self._named(error)))
         return outcomes
+
+    def _fault(self, error: Exception) -> Fault:
+        return Fault.DUPLICATE if isinstance(error, KeysTaken) else self._store.classify(error)[0]
 
     def _named(self, error: Exception) -> BaseException:
         _, error = self._store.classify(error)
@@ -240,17 +267,29 @@ class Committer:
             return RuntimeError("a command stopped in an unforeseen way")
         return error
 
-    def _carry_out(self, commands: Sequence[Command]) -> tuple[Transaction, AppliedGroup]:
+    def _carry_out(self, engine: Engine, commands: Sequence[Command]) -> tuple[Transaction, AppliedGroup]:
         tx = self._store.begin()
         try:
-            return tx, self._engine.apply(tx, commands)
+            return tx, engine.apply(tx, commands)
         except BaseException:
             self._rollback(tx)
             raise
 
-    def _commit_together(self, commands: Sequence[Command]) -> list[CommandOutcome]:
+    def _commit_together(self, engine: Engine, commands: Sequence[Command]) -> list[CommandOutcome]:
+        for pause in PAUSES_S:
+            try:
+                return self._try_together(engine, commands)
+            except Exception as error:
+                if self._fault(error) is Fault.FINAL:
+                    raise
+                log.info("a transaction is tried again: %s", error)
+            # Two that stood in each other's way must not meet again.
+            self._is_closing.wait(pause * random.uniform(0.5, 1.5))
+        return self._try_together(engine, commands)
+
+    def _try_together(self, engine: Engine, commands: Sequence[Command]) -> list[CommandOutcome]:
         started = time.perf_counter()
-        tx, applied = self._carry_out(commands)
+        tx, applied = self._carry_out(engine, commands)
         try:
             self._store.commit(tx)
         except BaseException:
@@ -274,7 +313,11 @@ class Committer:
         try:
             if applied.woken:
                 self._wakeups.ring(applied.woken)
-            self._wakeups.ring_tails(news=applied.has_news)
+            if applied.has_news and self._sealer is not None:
+                self._sealer.wake()
+                self._wakeups.ring_tails(news=False)
+            else:
+                self._wakeups.ring_tails(news=applied.has_news)
         except Exception:
             log.exception("somebody who waits could not be woken")
 

@@ -3,7 +3,7 @@
 import random
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -72,15 +72,24 @@ class RoomCore:
         self.clock = options.clock or SystemClock()
         self.actor = options.actor or f"{socket.gethostname()}:{uuid.uuid4().hex[:8]}"
         self.wakeups = Wakeups()
-        env = KernelEnvironment(
-            options.ids or RandomIds(),
-            options.limits,
-            options.retention,
-            random.Random(options.seed),
-        )
-        self.committer = Committer(store, Engine(env), self.wakeups)
+        self.writers = store.capabilities.writers
+        engines = [self._make_engine() for _ in range(self.writers)]
+        self.committer = Committer(store, engines, self.wakeups)
+        store.listen(self._hear)
         self.housekeeping = HousekeepingLoop(self.committer.execute, self.clock, self.actor)
         self.directory = MessageViews(self._queue_name, self._subscription_name)
+
+    def _make_engine(self) -> Engine:
+        options = self.options
+        env = KernelEnvironment(
+            options.ids or RandomIds(), options.limits, options.retention, random.Random(options.seed)
+        )
+        return Engine(env)
+
+    def _hear(self, woken: Mapping[int, int]) -> None:
+        """Other processes have made messages claimable; something of it is in the ledger too."""
+        self.wakeups.ring(woken)
+        self.wakeups.ring_tails()
 
     @classmethod
     def open(cls, url: str, options: RoomOptions) -> "RoomCore":

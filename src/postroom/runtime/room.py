@@ -57,7 +57,7 @@ class Room:
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="postroom-read")
         self._workers = AsyncWorkers(self)
         self._closed = False
-        self._committing = False
+        self._in_flight = 0
 
     @property
     def actor(self) -> str:
@@ -89,7 +89,7 @@ class Room:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._batch.append((command, future))
-        if len(self._batch) == 1 and not self._committing:
+        if len(self._batch) == 1 and self._in_flight < self._core.writers:
             loop.call_soon(self._flush, loop)
         return future
 
@@ -100,13 +100,14 @@ class Room:
             return
         committer = self._core.committer
         commands = [command for command, _ in batch]
+        self._in_flight += 1
         try:
             if len(batch) == 1:
                 outcomes = committer.try_now(commands)
                 if outcomes is not None:
+                    self._in_flight -= 1
                     self._resolve(batch, outcomes)
                     return
-            self._committing = True
 
             def deliver(outcomes: list[CommandOutcome]) -> None:
                 with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody waits any more
@@ -121,7 +122,7 @@ class Room:
     def _answered(
         self, loop: asyncio.AbstractEventLoop, batch: list[Pending], outcomes: list[CommandOutcome]
     ) -> None:
-        self._committing = False
+        self._in_flight -= 1
         self._resolve(batch, outcomes)
         if self._batch:
             # After those just answered had their turn, so that what they ask next joins this batch.

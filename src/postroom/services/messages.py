@@ -14,7 +14,7 @@ from postroom.kernel.ledger import Event
 from postroom.kernel.model import ConsumerMode, Counts, Message, NewMessage, Queue, Receipt, Scope
 from postroom.kernel.ports import MessageFilter
 from postroom.kernel.reader import Reader
-from postroom.kernel.reviews.spec import HitlInvalid
+from postroom.kernel.reviews.sections import HitlInvalid
 from postroom.kernel.rows import Stored
 from postroom.kernel.schemas import Validators
 from postroom.kernel.states import State

@@ -6,7 +6,7 @@ elsewhere.
 
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.access.reach import may_act
-from postroom.kernel.ports import Reader
+from postroom.kernel.reader import Reader
 from postroom.kernel.webhooks import Webhook
 from postroom.runtime import Room
 

@@ -11,7 +11,8 @@ from postroom.kernel import checks, jsontext, service_commands
 from postroom.kernel.access import trust
 from postroom.kernel.model import NewMessage, Queue
 from postroom.kernel.reviews.answers import check_answer
-from postroom.kernel.reviews.spec import HitlInvalid, decision_field, is_sound
+from postroom.kernel.reviews.sections import HitlInvalid
+from postroom.kernel.reviews.spec import decision_field, is_sound
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.states import Change, State
 from postroom.kernel.transitions.context import TransitionContext

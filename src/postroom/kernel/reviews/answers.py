@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Any
 
-from postroom.kernel.reviews.spec import HitlInvalid, field_of, option_id
+from postroom.kernel.reviews.sections import HitlInvalid, field_of, option_id
 
 
 class AnswerInvalid(HitlInvalid):

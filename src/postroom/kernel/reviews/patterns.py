@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from postroom.errors import InvalidField, NotFound
 from postroom.kernel.model import Document
-from postroom.kernel.reviews.spec import HitlInvalid, check_spec
+from postroom.kernel.reviews.sections import HitlInvalid
+from postroom.kernel.reviews.spec import check_spec
 from postroom.kernel.templates import filled, holes
 
 KIND = "pattern"

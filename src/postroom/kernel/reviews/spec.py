@@ -5,7 +5,8 @@ It is checked when the message is published, so that an open review can always b
 
 from typing import Any
 
-from postroom.errors import Invalid
+from postroom.kernel.reviews.answers import check_answer
+from postroom.kernel.reviews.sections import HitlInvalid, field_of, option_id
 
 KINDS = ("text", "number", "boolean", "date", "choice")
 TYPES = ("context", "decision", "input")
@@ -27,12 +28,6 @@ KNOWN = frozenset(
         "escalated",
     }
 )
-
-
-class HitlInvalid(Invalid):
-    """The review spec is not valid: {problem}."""
-
-    code = "HITL_INVALID"
 
 
 def check_spec(spec: Any) -> None:
@@ -101,8 +96,6 @@ def _check_time(part: dict[str, Any], name: str) -> None:
 def _check_end(spec: dict[str, Any]) -> None:
     default, escalation = spec.get("default"), spec.get("escalation")
     if default is not None:
-        from postroom.kernel.reviews.answers import check_answer
-
         check_answer(spec, default, inputs=False)
     if escalation is not None:
         if not isinstance(escalation, dict) or not (escalation.get("queue") or escalation.get("assignee")):
@@ -124,16 +117,6 @@ def _check_end(spec: dict[str, Any]) -> None:
                 raise HitlInvalid(
                     problem=f'on_decision.{option} must name a queue, or be {{"archive": true}}'
                 )
-
-
-def option_id(option: Any) -> Any:
-    """An option is a text, or an object with an id and a label."""
-    return option.get("id") if isinstance(option, dict) else option
-
-
-def field_of(section: dict[str, Any]) -> str:
-    """Under which name the answer is kept."""
-    return section.get("field", "decision")
 
 
 def decision_field(spec: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ import logging
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -236,7 +236,7 @@ class SqliteStore:
         """The commit numbers and chains events."""
         return 0
 
-    def listen(self, wake: Callable[[Iterable[int]], None]) -> None:
+    def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
         """No other process writes."""
 
     # reading: any thread

@@ -90,6 +90,7 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
         self._memory = memory
         self.now = now
         self.version = memory.version
+        self.woken: Mapping[int, int] = {}
         self._is_renewed = False
         self._chaining = Chaining(memory.head)
         self._message_seq = memory.message_seq

@@ -5,7 +5,7 @@ It takes no lock of ours and changes nothing, so that looking never disturbs.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
@@ -131,7 +131,7 @@ class ReadOnlyFile:
     def seal(self, limit: int) -> int:
         return 0
 
-    def listen(self, wake: Callable[[Iterable[int]], None]) -> None:
+    def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
         """Whoever looks asks again."""
 
     def left_behind(self, owner: str) -> str | None:

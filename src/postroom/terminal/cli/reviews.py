@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from postroom.clock import iso
 from postroom.kernel import jsontext
-from postroom.kernel.reviews.spec import field_of
+from postroom.kernel.reviews.sections import field_of
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.errors import Unclear
