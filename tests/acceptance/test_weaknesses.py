@@ -254,14 +254,25 @@ async def test_an_agent_works_where_its_settings_say_and_sends_from_there(tmp_pa
     assert [request.workspace for request in puppet.asked] == [own]
 
 
+@pytest.mark.parametrize("sandbox", ["auto", "off"])
 async def test_a_stop_ends_all_that_a_turn_has_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox: str
 ) -> None:
     """With a program that hangs, ignores SIGTERM and has left children of its own behind."""
     parent = {**programs(tmp_path), "FAKE": "silent ignore-term leave-setsid leave-stubborn"}
     real = Cast(ProviderSettings(pass_variables=("FAKE", "FAKE_STATE")), {})
     real._parent = parent
-    options: dict[str, Any] = {"agents": {"coder": {"provider": "anthropic"}}, "teams": {}}
+    state = tmp_path / "state"
+    state.mkdir(exist_ok=True)
+    options: dict[str, Any] = {
+        "agents": {"coder": {"provider": "anthropic"}},
+        "teams": {},
+        "security": {
+            "sandbox": sandbox,
+            "readable": [str(Path(__file__).parents[1])],
+            "writable": [str(state)],
+        },
+    }
     async with staffed(tmp_path, puppets={"anthropic": real.get("anthropic")}, **options) as desk:
         await desk.write("@coder hello")
         left = tmp_path / "state" / "left"

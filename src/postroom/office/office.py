@@ -32,6 +32,7 @@ from postroom.office.ledger_follower import LedgerFollower
 from postroom.office.pairing import Pairings
 from postroom.office.plugins import HookContext, PluginRegistry
 from postroom.office.ports import RoomPort
+from postroom.office.sandboxes import sandbox_for
 from postroom.office.schedules import Missed, Scheduler, Schedules, house_zone
 from postroom.office.sessions import Sessions
 from postroom.office.tasks import Board
@@ -284,6 +285,7 @@ def _worker(
         ),
         system_prompt=lambda: brief(settings, agent, home).text,
         permissions=Permissions(settings.permissions_of(agent)),
+        sandbox=sandbox_for(settings, agent, home, folder),
         limits=TurnLimits(
             wall_clock=own.turn_timeout_s or guards.turn_timeout_s,
             idle=guards.idle_timeout_s,

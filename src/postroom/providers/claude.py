@@ -1,5 +1,6 @@
 """Turns through Claude Code (`claude -p`)."""
 
+import contextlib
 import json
 import os
 import tempfile
@@ -38,6 +39,19 @@ OWN_VARIABLES = (
 )
 # Whatever the person's own settings of the program allow, nothing is written or run with READ.
 CHANGING_TOOLS = ("Bash", "Edit", "NotebookEdit", "Write")
+# Of its home, what decides over what it runs: a turn must not plant anything there for others.
+CONFIGURATION = (
+    "settings.json",
+    "settings.local.json",
+    "CLAUDE.md",
+    "agents",
+    "commands",
+    "hooks",
+    "output-styles",
+    "plugins",
+    "rules",
+    "skills",
+)
 # Few retries inside the program: a hiccup must not cost a long turn, but waiting is the queue's business.
 QUIET = {
     "CLAUDE_CODE_MAX_RETRIES": "3",
@@ -101,7 +115,17 @@ class Claude:
             arguments=tuple(_arguments(request, folder)),
             stdin=json.dumps(message) + "\n",
             environment=environment,
+            homes=(home := _home(environment), Path(environment.get("HOME", "/")) / ".claude.json"),
+            configuration=(folder, *(home / name for name in CONFIGURATION)),
         )
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    """Where sessions and logins are kept; made here, or in a sandbox they would be gone with the turn."""
+    home = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", "/")) / ".claude")
+    with contextlib.suppress(OSError):  # the program will say what it misses
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return home
 
 
 def _arguments(request: TurnRequest, folder: Path) -> list[str]:

@@ -25,6 +25,7 @@ from postroom.providers.reset_times import from_epoch
 
 PATIENCE = 60.0  # seconds; a longer wait announced by the program is better spent in the queue
 SYNTHETIC = "<synthetic>"
+TAKEN_AWAY = "is not enabled in this context"
 
 
 class ClaudeReader(EventReader):
@@ -139,7 +140,10 @@ class ClaudeReader(EventReader):
             if block.get("type") == "tool_result":
                 call = str(block.get("tool_use_id") or "")
                 state = "failed" if block.get("is_error") else "finished"
-                yield ToolUse(name=self._tools.get(call, "tool"), state=state, call_id=call)
+                name = self._tools.get(call, "tool")
+                yield ToolUse(name=name, state=state, call_id=call)
+                if state == "failed" and TAKEN_AWAY in str(block.get("content")):
+                    yield ToolDenied(name=name)
 
     def _result(self, event: dict[str, Any]) -> Iterator[TurnEvent]:
         yield from filter(_counts_something, self._usage(event))

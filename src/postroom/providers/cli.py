@@ -3,9 +3,12 @@
 The verdict comes from the events first, from the exit code second, from stderr last.
 """
 
+import asyncio
 import json
 import os
+import re
 import shutil
+import tempfile
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -26,6 +29,7 @@ from postroom.providers.protocol import (
     ErrorKind,
     Failed,
     Finished,
+    Permissions,
     Progress,
     SessionStarted,
     TurnEvent,
@@ -34,15 +38,25 @@ from postroom.providers.protocol import (
     Verdict,
 )
 from postroom.providers.reset_times import from_text
+from postroom.providers.sandbox import SandboxUnavailable, confine_command
 
 SUMMARY_CHARS = 200
+# What a sandbox says that could not be set up: then the program itself never ran.
+SETUP_FAILED = re.compile(r"bwrap: |postroom: the sandbox ")
 
 
 class Invocation(msgspec.Struct, frozen=True, kw_only=True):
+    """`homes` are the folders and files the program keeps its own things in, and `configuration` what it
+    reads only: in a sandbox, nothing else of its user's is there. A program with a sandbox of its own makes
+    none with `bare_arguments`."""
+
     program: str
     arguments: tuple[str, ...]
     stdin: str
     environment: Mapping[str, str]
+    homes: tuple[Path, ...] = ()
+    configuration: tuple[Path, ...] = ()
+    bare_arguments: tuple[str, ...] | None = None
 
 
 class EventReader(ABC):
@@ -103,6 +117,8 @@ class EventReader(ABC):
 
     def ended_badly(self, ended: Exit, stderr: str) -> Failed:
         """For an exit without any verdict in the events: stderr may still say what was wrong."""
+        if ended.code == 1 and SETUP_FAILED.match(stderr):
+            return self.failed(ErrorKind.INVALID, Cause.SANDBOX, stderr)
         known = classify(stderr) if ended.code and ended.code > 0 else None
         if known:
             return self.failed(*known, detail=stderr)
@@ -125,6 +141,35 @@ async def run_program(invocation: Invocation, reader: EventReader) -> TurnStream
         environment=invocation.environment,
         limits=request.limits,
     )
+    with tempfile.TemporaryDirectory(prefix="postroom-tmp-", ignore_cleanup_errors=True) as temporary:
+        try:
+            command = await asyncio.to_thread(_confine, command, invocation, request, Path(temporary))
+        except SandboxUnavailable as error:
+            yield failure(product, ErrorKind.INVALID, cause=Cause.SANDBOX, detail=str(error))
+            return
+        async with aclosing(_run(command, reader, secrets)) as events:
+            async for event in events:
+                yield event
+
+
+def _confine(
+    command: ProcessCommand, invocation: Invocation, request: TurnRequest, temporary: Path
+) -> ProcessCommand:
+    tools = () if request.mcp_config is None else (request.mcp_config,)
+    configuration = (*invocation.configuration, *tools)
+    return confine_command(
+        command,
+        request.sandbox,
+        homes=invocation.homes,
+        configuration=configuration,
+        writes=request.permissions is not Permissions.READ,
+        bare_arguments=invocation.bare_arguments,
+        temporary=temporary,
+    )
+
+
+async def _run(command: ProcessCommand, reader: EventReader, secrets: list[str]) -> TurnStream:
+    request, product = reader.request, reader.product
     stopped: Failed | None = None
     async with Child(command) as child:
         try:
@@ -145,7 +190,10 @@ async def run_program(invocation: Invocation, reader: EventReader) -> TurnStream
         yield Progress(kind="leftovers", text=f"{ended.left} processes were left behind and have been ended")
     if ended.error:
         yield failure(
-            product, ErrorKind.CRASHED, detail=f"{program}: {ended.error}", hints=Hints(exit=ended.error)
+            product,
+            ErrorKind.CRASHED,
+            detail=f"{command.program}: {ended.error}",
+            hints=Hints(exit=ended.error),
         )
         return
     if reader.verdict is None and stopped is None and child.dropped_lines and ended.code == 0:

@@ -32,6 +32,8 @@ PRODUCT = Product(
     login="run `codex login`, or set an OpenAI API key",
 )
 OWN_VARIABLES = ("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME")
+# Of its home, what decides over what it runs: a turn must not plant anything there for others.
+CONFIGURATION = ("config.toml", "AGENTS.md", "hooks.json", "prompts", "rules", "skills")
 KEY_VARIABLE = "POSTROOM_CODEX_KEY"
 # Without these it asks its vendor's hosts at every start, and loses seconds where they cannot be reached.
 QUICK_START: Table = {
@@ -105,6 +107,9 @@ class Codex:
                 arguments=tuple(_arguments(request, profile)),
                 stdin=request.prompt,
                 environment=environment,
+                homes=(home := _home(environment),),
+                configuration=tuple(home / name for name in CONFIGURATION),
+                bare_arguments=tuple(_arguments(request, profile, bare=True)),
             )
             async with aclosing(run_program(invocation, reader)) as events:
                 async for event in events:
@@ -130,10 +135,11 @@ class Codex:
         return config
 
 
-def _arguments(request: TurnRequest, profile: str) -> list[str]:
+def _arguments(request: TurnRequest, profile: str, *, bare: bool = False) -> list[str]:
+    """`bare`: without the program's own sandbox."""
     # These belong to `exec` and must stand before `resume`.
     arguments = ["exec", "--profile", profile]
-    if request.permissions is Permissions.FULL:
+    if bare or request.permissions is Permissions.FULL:
         arguments += ["--dangerously-bypass-approvals-and-sandbox"]
     else:
         writing = request.permissions is Permissions.WORKSPACE
@@ -148,12 +154,17 @@ def _arguments(request: TurnRequest, profile: str) -> list[str]:
     return [*arguments, "-"]
 
 
+def _home(environment: Mapping[str, str]) -> Path:
+    home = Path(environment.get("CODEX_HOME") or Path(environment.get("HOME", "/")) / ".codex")
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return home
+
+
 @contextmanager
 def _profile(request: TurnRequest, environment: Mapping[str, str], config: Table) -> Iterator[str]:
     """What goes along with a turn, as a profile in the program's home: arguments can be read by every user of
     the machine, and hold 128 KiB at most. The name is the agent's, so a crash leaves one file, not many."""
-    home = Path(environment.get("CODEX_HOME") or Path(environment.get("HOME", "/")) / ".codex")
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home = _home(environment)
     place = hashlib.sha256(f"{request.workspace.absolute()}\0{request.agent_id}".encode()).hexdigest()[:12]
     name = f"postroom-{re.sub(r'[^A-Za-z0-9_-]', '-', request.agent_id)[:40]}-{place}"
     path = write_private(home / f"{name}.config.toml", toml(config))

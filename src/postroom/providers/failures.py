@@ -60,6 +60,10 @@ _BY_CAUSE: dict[tuple[ErrorKind, Cause], str] = {
     (ErrorKind.INVALID, Cause.PERMISSION): (
         "The agent needed a permission it does not have. Widen its permissions, or ask for something else."
     ),
+    (ErrorKind.INVALID, Cause.SANDBOX): (
+        "{label} was not started, because its sandbox could not be set up: {reason} "
+        "Look at `postroom doctor --security`."
+    ),
     (ErrorKind.INVALID, Cause.OUTPUT_LIMIT): "{label} wrote more than one turn may write, and was stopped.",
     (ErrorKind.INVALID, Cause.TOKEN_LIMIT): (
         "The answer of {label} was longer than its model may write at once, and was cut off. Ask for a "

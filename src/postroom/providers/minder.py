@@ -1,11 +1,14 @@
 """Runs one program and answers for everything that program starts. A file to be executed, not imported.
 
-    python -I -S minder.py LIFELINE STATUS TERM_SECONDS PROGRAM ARGUMENT…
+    python -I -S minder.py LIFELINE STATUS TERM_SECONDS WRAPPERS PROGRAM ARGUMENT…
 
 It makes itself the reaper of orphans, so that no descendant can get away: not by leaving the process group,
 not by a session of its own, not by outliving its parent. Everything is ended when the program exits, and when
 the lifeline closes: that is how its owner orders it, and what happens by itself if the owner is killed. Then
 it writes one line of JSON to STATUS. The program inherits stdin, stdout and stderr; nothing is copied.
+
+PROGRAM may be a sandbox around the one that matters, of so many processes as WRAPPERS says. They are spared
+when all are asked to end, since their end is sudden death to those inside.
 """
 
 import contextlib
@@ -25,9 +28,10 @@ ORDERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Minder:
-    def __init__(self, lifeline: int, term: float) -> None:
+    def __init__(self, lifeline: int, term: float, wrappers: int) -> None:
         self.lifeline = lifeline
         self.term = term
+        self.wrappers = wrappers
         self.program = 0
         self.status: int | None = None
         self.ordered = False
@@ -87,10 +91,20 @@ class Minder:
                 self.wait(min(0.05, killing - now))
 
     def signal_all(self, number: int) -> None:
-        if self.status is None:
+        spared: set[int] = set()
+        if number == signal.SIGTERM and self.wrappers and self.status is None:
+            spared = self.living_wrappers()
+        elif self.status is None:
             send(-self.program, number)
         for pid in descendants(os.getpid()):
-            send(pid, number)
+            if pid not in spared:
+                send(pid, number)
+
+    def living_wrappers(self) -> set[int]:
+        found = [self.program]
+        while len(found) < self.wrappers and len(below := children_of(found[-1])) == 1:
+            found += below
+        return set(found)
 
     def reap(self) -> bool:
         """Whether any child is left; as the reaper of orphans we have a child while a descendant lives."""
@@ -118,12 +132,29 @@ class Minder:
 
 def descendants(ancestor: int) -> list[int]:
     """Living processes below `ancestor`. A zombie is none, but may have children while a thread lives."""
+    children, dead = process_table()
+    found: list[int] = []
+    waiting = [ancestor]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found.extend(below)
+        waiting.extend(below)
+    return [pid for pid in found if pid not in dead]
+
+
+def children_of(parent: int) -> list[int]:
+    children, dead = process_table()
+    return [pid for pid in children.get(parent, []) if pid not in dead]
+
+
+def process_table() -> tuple[dict[int, list[int]], set[int]]:
+    """The children of each process, and which processes are dead but not gone."""
     children: dict[int, list[int]] = {}
     dead: set[int] = set()
     try:
         names = os.listdir("/proc")
     except OSError:
-        return []
+        return children, dead
     for name in names:
         if not name.isdigit():
             continue
@@ -135,18 +166,18 @@ def descendants(ancestor: int) -> list[int]:
         children.setdefault(int(parent), []).append(int(name))
         if state in (b"Z", b"X"):
             dead.add(int(name))
-    found: list[int] = []
-    waiting = [ancestor]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found.extend(below)
-        waiting.extend(below)
-    return [pid for pid in found if pid not in dead]
+    return children, dead
 
 
 def send(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
+
+
+def exit_code(status: int, wrapped: bool) -> int:
+    """Negative for a signal. A sandbox tells of a signal inside as shells do."""
+    code = os.waitstatus_to_exitcode(status)
+    return 128 - code if wrapped and code > 128 else code
 
 
 def become_reaper() -> None:
@@ -156,18 +187,19 @@ def become_reaper() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    lifeline, status, term, command = int(arguments[0]), int(arguments[1]), float(arguments[2]), arguments[3:]
+    lifeline, status, term = int(arguments[0]), int(arguments[1]), float(arguments[2])
+    wrappers, command = int(arguments[3]), arguments[4:]
     os.set_inheritable(lifeline, False)
     os.set_inheritable(status, False)
     report: dict[str, int] = {}
     try:
         become_reaper()
-        minder = Minder(lifeline, term)
+        minder = Minder(lifeline, term, wrappers)
         minder.start(command)
         report["left"], report["survivors"] = minder.run()
         report["ordered"] = minder.ended_it
         if minder.status is not None:
-            report["code"] = os.waitstatus_to_exitcode(minder.status)
+            report["code"] = exit_code(minder.status, wrappers > 0)
     except OSError as error:
         report["errno"] = error.errno or 0
     # JSON by hand: its module would take longer to load than everything else here.

@@ -1,5 +1,6 @@
 """Turns through OpenCode (`opencode run`)."""
 
+import contextlib
 import json
 import os
 import re
@@ -27,6 +28,28 @@ QUIET = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
 }
+_XDG = {
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CACHE_HOME": ".cache",
+}
+# Of its configuration, what decides over what it runs: a turn must not plant anything there for others.
+CONFIGURATION = (
+    "opencode.json",
+    "opencode.jsonc",
+    "config.json",
+    "AGENTS.md",
+    "agent",
+    "agents",
+    "command",
+    "commands",
+    "plugin",
+    "plugins",
+    "skills",
+    "tool",
+    "tools",
+)
 _SESSION = re.compile(r"ses_[A-Za-z0-9]+")
 _VENDOR_KEYS = {
     "google": ("GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"),
@@ -95,6 +118,8 @@ class OpenCode:
             arguments=tuple(_arguments(request)),
             stdin=request.prompt,
             environment=environment,
+            homes=(homes := _homes(environment)),
+            configuration=(folder, *(homes[0] / name for name in CONFIGURATION)),
         )
 
     def _config(self, request: TurnRequest) -> dict[str, Any]:
@@ -111,6 +136,18 @@ class OpenCode:
             "agent": {_agent_name(request): agent},
             **({"mcp": servers} if servers else {}),
         }
+
+
+def _homes(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Configuration, data, state and cache; made here, or in a sandbox they would be gone with the turn."""
+    home = Path(environment.get("HOME", "/"))
+    homes = tuple(
+        Path(environment.get(variable) or home / place) / "opencode" for variable, place in _XDG.items()
+    )
+    for folder in homes:
+        with contextlib.suppress(OSError):  # the program will say what it misses
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return homes
 
 
 def _arguments(request: TurnRequest) -> list[str]:

@@ -27,12 +27,16 @@ _MINDER_FILE = Path(minder.__file__)
 
 
 class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """`wrappers` is how many processes, each the only child of the one before, stand around the program:
+    they end with it, and are not asked to end before."""
+
     program: str
     arguments: tuple[str, ...]
     stdin: bytes
     folder: Path
     environment: Mapping[str, str]
     limits: TurnLimits
+    wrappers: int = 0
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +103,7 @@ class Child:
                 str(lifeline_in),
                 str(status_out),
                 str(command.limits.term),
+                str(command.wrappers),
                 command.program,
                 *command.arguments,
                 stdin=asyncio.subprocess.PIPE,

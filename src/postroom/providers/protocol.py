@@ -43,6 +43,7 @@ class Cause(StrEnum):
     SERVER = "server"  # the model's server failed of itself (HTTP 500), which is not too much load
     STREAM_CUT = "stream_cut"  # the answer began, and broke off
     PERMISSION = "permission"
+    SANDBOX = "sandbox"
     WALL_CLOCK = "wall_clock"
     IDLE = "idle"
     OUTPUT_LIMIT = "output_limit"  # ours, of bytes
@@ -57,6 +58,25 @@ class Permissions(StrEnum):
     READ = "read"
     WORKSPACE = "workspace"
     FULL = "full"
+
+
+class SandboxMode(StrEnum):
+    AUTO = "auto"  # as well as this machine can
+    REQUIRED = "required"  # or not at all
+    OFF = "off"
+
+
+class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent's program is kept to, besides its workspace and its own home. `hidden` is never visible,
+    also where it lies inside of what is open; the innermost folder decides."""
+
+    mode: SandboxMode = SandboxMode.AUTO
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+
+
+NO_SANDBOX = Sandbox(mode=SandboxMode.OFF)
 
 
 class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +123,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = {}
     mcp_config: Path | None = None
     permissions: Permissions = Permissions.WORKSPACE
+    sandbox: Sandbox = NO_SANDBOX
     limits: TurnLimits = TurnLimits()
 
 

@@ -10,6 +10,7 @@ from postroom.settings.secrets import Secret
 
 SessionScope = Literal["agent", "sender", "thread"]
 PermissionLevel = Literal["read", "workspace", "full"]
+SandboxWord = Literal["auto", "required", "off"]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 # Above a billion it is a slip, and accounts count in millionths.
@@ -48,6 +49,17 @@ def _folder(value: str) -> str:
     return value
 
 
+def _opened(value: str) -> str:
+    if "\0" in value or not value.startswith(("/", "~", "$HOME")):
+        raise ValueError("must be a whole path, from / or ~ on")
+    if not value.strip("/"):
+        raise ValueError("is the whole disk; name the folders that are needed")
+    return value
+
+
+OpenedPaths = tuple[Annotated[str, AfterValidator(_opened)], ...]
+
+
 class AgentSettings(SharedPart):
     name: str = ""
     provider: str = ""
@@ -61,6 +73,9 @@ class AgentSettings(SharedPart):
     session: SessionScope | None = Field(default=None, description="Instead of sessions.scope")
     turn_timeout_s: Positive | None = Field(default=None, description="Instead of guards.turn_timeout_s")
     permissions: PermissionLevel | None = Field(default=None, description="Instead of security.permissions")
+    sandbox: SandboxWord | None = Field(default=None, description="Instead of security.sandbox")
+    readable: OpenedPaths = Field(default=(), description="Besides security.readable")
+    writable: OpenedPaths = Field(default=(), description="Besides security.writable")
 
 
 class TeamSettings(SharedPart):

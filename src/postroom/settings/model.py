@@ -12,6 +12,7 @@ from postroom.settings.agents import (
     AgentSettings,
     CustomProviderSettings,
     PermissionLevel,
+    SandboxWord,
     SessionScope,
     Teams,
 )
@@ -146,6 +147,10 @@ class Settings(SharedPart):
     def permissions_of(self, agent: str) -> PermissionLevel:
         own = self.agents.get(agent)
         return (own.permissions if own else None) or self.security.permissions
+
+    def sandbox_of(self, agent: str) -> SandboxWord:
+        own = self.agents.get(agent)
+        return (own.sandbox if own else None) or self.security.sandbox
 
     def workspace_path(self, home: Path | None = None) -> Path:
         path = expanded(self.workspace.path or DEFAULT_WORKSPACE, home)

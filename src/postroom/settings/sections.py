@@ -9,7 +9,15 @@ from typing import Annotated, Literal
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, Field
 
-from postroom.settings.agents import Dollars, NotNegative, PermissionLevel, Positive, SessionScope
+from postroom.settings.agents import (
+    Dollars,
+    NotNegative,
+    OpenedPaths,
+    PermissionLevel,
+    Positive,
+    SandboxWord,
+    SessionScope,
+)
 from postroom.settings.names import ID, not_an_id
 from postroom.settings.part import SettingsPart, SharedPart
 from postroom.settings.secrets import Secret
@@ -62,6 +70,12 @@ class SecuritySettings(SettingsPart):
         default="workspace",
         description="`read`: change nothing; `workspace`: change files of its folder; `full`: all it can",
     )
+    sandbox: SandboxWord = Field(
+        default="auto",
+        description="`auto`: as well as this machine can; `required`: or no turn at all; `off`: none",
+    )
+    readable: OpenedPaths = Field(default=(), description="What agents in a sandbox may read besides")
+    writable: OpenedPaths = Field(default=(), description="What agents in a sandbox may write besides")
 
 
 class SessionSettings(SettingsPart):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from postroom.app.home import Home
+from postroom.providers.bubblewrap import Bubblewrap
 from tests.terminal.cli.runner import Cli
 
 
@@ -45,6 +46,29 @@ def test_what_is_open_is_told_without_the_secret_itself(cli: Cli, home: Home) ->
     assert found["address"] == "bad"
     assert found["token"] == found["origins"] == found["secrets"] == "warn"
     assert found[home.path.name] == "bad"
+
+
+def test_security_tells_what_keeps_each_agent_apart(
+    cli: Cli, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = {mode: {"provider": "anthropic", "sandbox": mode} for mode in ("auto", "required", "off")}
+    home.settings.replace({"agents": agents})
+
+    def without(program: str) -> tuple[tuple[()], tuple[str]]:
+        return (), (f"{program} is not installed",)
+
+    monkeypatch.setattr("postroom.providers.sandbox.find_confinements", lambda: without("bubblewrap"))
+    found = levels(cli, "doctor", "--security")
+    assert (found["@auto"], found["@required"], found["@off"]) == ("warn", "bad", "warn")
+    text = cli("doctor", "--security").out
+    assert "takes no turn: bubblewrap is not installed" in text
+    assert "its sandbox is off" in text
+
+    monkeypatch.setattr(
+        "postroom.providers.sandbox.find_confinements", lambda: ((Bubblewrap("/usr/bin/bwrap"),), ())
+    )
+    found = levels(cli, "doctor", "--security")
+    assert (found["@auto"], found["@required"], found["@off"]) == ("ok", "ok", "warn")
 
 
 def test_an_agent_without_its_program_is_found(cli: Cli, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,11 @@ class AgentFields(ObjectBody):
     permissions: Literal["read", "workspace", "full"] | None = Field(
         default=None, description="What its tools may do; otherwise security.permissions"
     )
+    sandbox: Literal["auto", "required", "off"] | None = Field(
+        default=None, description="Whether its program is kept apart; otherwise security.sandbox"
+    )
+    readable: list[str] | None = Field(default=None, max_length=100)
+    writable: list[str] | None = Field(default=None, max_length=100)
 
 
 class FileContentBody(ObjectBody):

@@ -31,6 +31,7 @@ class AgentView(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     turn_timeout_s: float
     permissions: str
+    sandbox: str
     heartbeat_s: float
     budget: dict[str, float | None]
     has_system_prompt: bool
@@ -71,6 +72,7 @@ def agent_view(
         session=settings.session_scope(agent),
         turn_timeout_s=own.turn_timeout_s or settings.guards.turn_timeout_s,
         permissions=settings.permissions_of(agent),
+        sandbox=settings.sandbox_of(agent),
         heartbeat_s=settings.heartbeat_s(agent),
         budget={
             "turn_usd": _first(own.budget.turn_usd, budgets.turn_usd),

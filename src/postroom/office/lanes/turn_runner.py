@@ -32,12 +32,14 @@ from postroom.office.turns.replies import Reply, ReplyRules
 from postroom.office.turns.turn import TurnResult, take_turn
 from postroom.providers.fallback import run_with_fallback
 from postroom.providers.protocol import (
+    NO_SANDBOX,
     Cause,
     ErrorKind,
     Failed,
     Finished,
     Permissions,
     Provider,
+    Sandbox,
     TurnLimits,
     TurnRequest,
     TurnStream,
@@ -61,6 +63,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     system_prompt: Callable[[], str] = str
     limits: TurnLimits = TurnLimits()
     permissions: Permissions = Permissions.WORKSPACE
+    sandbox: Sandbox = NO_SANDBOX
     folders: Folders | None = None
     tools: Callable[[str, str], Path | None] | None = None
     """Where the agent's program finds its tools; asked anew for each turn, with the message it is about."""
@@ -268,6 +271,7 @@ class TurnRunner:
             session_id=session.ids.get(self._first),
             limits=limits,
             permissions=worker.permissions,
+            sandbox=worker.sandbox,
             mcp_config=worker.tools(worker.agent, batch.primary.id) if worker.tools is not None else None,
         )
 

@@ -26,7 +26,11 @@ PermissionsOption = Annotated[
     str | None,
     option("LEVEL", "read (change nothing), workspace (its folder) or full (all it can).", "--permissions"),
 ]
+SandboxOption = Annotated[
+    str | None, option("WORD", "auto, required (or no turn at all) or off.", "--sandbox")
+]
 LEVELS = ("read", "workspace", "full")
+SANDBOXES = ("auto", "required", "off")
 Model = Annotated[str | None, option("NAME", "The model; short names are known.", "--model")]
 
 
@@ -80,6 +84,7 @@ def add(
     ] = None,
     folder: Annotated[str | None, option("PATH", "Where it works.", "--folder")] = None,
     permissions: PermissionsOption = None,
+    sandbox: SandboxOption = None,
 ) -> None:
     """Add an agent, with a folder of its own."""
     known = ask(lambda office: office.get("/api/agents"))
@@ -93,7 +98,8 @@ def add(
     check_id("id", agent.lower())
     if provider:
         check_provider(provider)
-    check_permissions(permissions)
+    check_word("permissions", permissions, LEVELS)
+    check_word("sandbox", sandbox, SANDBOXES)
     if agent.lower() in known:
         fix = f"postroom agent set {agent}, or postroom settings set agents.{agent.lower()}.NAME VALUE"
         raise FileTakenByOther(what="an agent", name=agent, fix=fix)
@@ -108,13 +114,15 @@ def add(
         body["working_directory"] = folder
     if permissions is not None:
         body["permissions"] = permissions
+    if sandbox is not None:
+        body["sandbox"] = sandbox
     made = ask(lambda office: office.put(f"/api/agents/{part(agent)}", body))["agent"]
     at.out.show(made, f"@{agent} works in {made['working_directory']}.")
 
 
-def check_permissions(level: str | None) -> None:
-    if level is not None and level not in LEVELS:
-        raise InvalidField("permissions", f'"{level}" is not known; there are {", ".join(LEVELS)}')
+def check_word(field: str, word: str | None, known: tuple[str, ...]) -> None:
+    if word is not None and word not in known:
+        raise InvalidField(field, f'"{word}" is not known; there are {", ".join(known)}')
 
 
 @command(
@@ -131,15 +139,16 @@ def change(
     model: Model = None,
     folder: Annotated[str | None, option("PATH", "Where it works; nothing is moved.", "--folder")] = None,
     permissions: PermissionsOption = None,
+    sandbox: SandboxOption = None,
 ) -> None:
     """Change an agent. What is not named stays."""
     if provider:
         check_provider(provider)
-    check_permissions(permissions)
-    given = {"name": name, "provider": provider, "model": model, "permissions": permissions}
+    check_word("permissions", permissions, LEVELS)
+    check_word("sandbox", sandbox, SANDBOXES)
+    given = {"name": name, "provider": provider, "model": model, "working_directory": folder}
+    given |= {"permissions": permissions, "sandbox": sandbox}
     changes = {field: value for field, value in given.items() if value is not None}
-    if folder is not None:
-        changes["working_directory"] = folder
     if not changes:
         raise Unclear("nothing to change is named; see postroom agent set --help")
 

@@ -135,10 +135,31 @@ def _security(home: Home, settings: Settings) -> Iterator[DoctorFinding]:
     for agent in settings.present_agents():
         provider, _ = settings.choice_of(agent)
         if provider in _PROGRAMS:
-            text = f"{_PROGRAMS[provider]} works in {settings.agent_directory(agent)} with your user's rights"
-            yield DoctorFinding(WARN, f"@{agent}", text)
+            yield _confinement(settings, agent, _PROGRAMS[provider], home)
     if os.geteuid() == 0:
         yield DoctorFinding(WARN, "user", "runs as root; agents' programs do, too")
+
+
+def _confinement(settings: Settings, agent: str, program: str, home: Home) -> DoctorFinding:
+    from postroom.office.sandboxes import sandbox_for
+    from postroom.providers.protocol import SandboxMode
+    from postroom.providers.sandbox import find_confinements
+
+    folder = settings.agent_directory(agent)
+    open_text = f"{program} works in {folder} with your user's rights"
+    mode = sandbox_for(settings, agent, None, home.path).mode
+    if mode is SandboxMode.OFF:
+        return DoctorFinding(WARN, f"@{agent}", f"{open_text}: its sandbox is off")
+    found, missing = find_confinements()
+    if not found:
+        level = BAD if mode is SandboxMode.REQUIRED else WARN
+        outcome = "takes no turn" if mode is SandboxMode.REQUIRED else open_text
+        return DoctorFinding(level, f"@{agent}", f"{outcome}: {'; '.join(missing)}")
+    best = found[0]
+    text = f"{best.name} keeps {program} to {folder} and its own home"
+    if best.nests:
+        return DoctorFinding(OK, f"@{agent}", text)
+    return DoctorFinding(WARN, f"@{agent}", f"{text}, less closely than bubblewrap: {'; '.join(missing)}")
 
 
 def _mode(path: Path) -> Iterator[DoctorFinding]:
