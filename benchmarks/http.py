@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks.queueing.disk import real_disk
 from benchmarks.web import report
 from benchmarks.web.client import load, request
+from benchmarks.web.queue_calls import calling
 from benchmarks.web.resting import resting
 from benchmarks.web.server import TOKEN
 
@@ -109,6 +110,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench http", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few seconds; the figures mean nothing")
     parser.add_argument("--gate", action="store_true", help="exit with 1 when a target is missed")
+    parser.add_argument("--against", metavar="REV", help="also measure /v1 beside this commit")
     chosen = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="postroom-bench-", dir=real_disk()))
     command = [sys.executable, "-m", "benchmarks.web.server", str(folder)]
@@ -128,6 +130,8 @@ def main() -> int:
         server.kill()
         server.wait()
         shutil.rmtree(folder, ignore_errors=True)
+    if chosen.against:
+        found["calling"] = calling(chosen.against, 100 if chosen.quick else 1000, 1 if chosen.quick else 5)
     print(json.dumps(found, indent=2))
     if not chosen.quick:
         RESULTS.write_text(json.dumps(found, indent=2) + "\n")

@@ -5,6 +5,7 @@ and a client that costs as much as the server would be measured too.
 """
 
 import json
+import math
 import re
 import selectors
 import socket
@@ -48,16 +49,23 @@ class _Connection:
         match = _LENGTH.search(self._data) if end >= 0 else None
         if match is None or len(self._data) < end + 4 + int(match[1]):
             return False
-        if self._data[9:12] != b"200":
+        if self._data[9:12] not in (b"200", b"201"):
             raise RuntimeError(self._data.decode("utf-8", "replace"))
         return True
 
 
 def load(
-    port: int, make: Callable[[int], bytes], *, connections: int, seconds: float, rate: float | None = None
+    port: int,
+    make: Callable[[int], bytes],
+    *,
+    connections: int,
+    seconds: float,
+    rate: float | None = None,
+    most: float = math.inf,
 ) -> list[float]:
     """The time each request took, over all connections. With `rate` they go out at fixed moments, so many a
-    second, and one that has to wait for a connection has begun all the same."""
+    second, and one that has to wait for a connection has begun all the same. After `most` requests it is
+    over."""
     took: list[float] = []
     with selectors.DefaultSelector() as selector:
         idle = [_Connection(port) for _ in range(connections)]
@@ -65,15 +73,15 @@ def load(
             selector.register(each.socket, selectors.EVENT_READ, each)
         start = now = time.perf_counter()
         end, number, busy = start + seconds, 0, 0
-        while now < end or busy:
-            while idle and now < end:
+        while (now < end and number < most) or busy:
+            while idle and now < end and number < most:
                 began = now if rate is None else start + number / rate
                 if began > now:
                     break
                 idle.pop().send(make(number), began)
                 number, busy = number + 1, busy + 1
             wait = None if rate is None else max(0.0, start + number / rate - now)
-            for key, _ in selector.select(wait if idle and now < end else None):
+            for key, _ in selector.select(wait if idle and now < end and number < most else None):
                 if key.data.answered():
                     took.append(time.perf_counter() - key.data.began)
                     idle.append(key.data)

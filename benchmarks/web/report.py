@@ -14,6 +14,21 @@ def _met(fine: bool) -> str:
     return "met" if fine else "**missed**"
 
 
+def _calls(calling: dict[str, Any] | None) -> list[str]:
+    """Rows of the work queue, if it was measured beside another commit."""
+    if calling is None:
+        return []
+    return [
+        _row(
+            f"`/v1` {way}, beside commit {calling['against']}",
+            f"{calling[way]['ratio']:.2f}×; {calling[way]['cpu ratio']:.2f}× by processor time",
+            "≥ 1.7×",
+            _met(calling[way]["ratio"] >= 1.7),
+        )
+        for way in ("publish", "claim", "complete")
+    ]
+
+
 def page(found: dict[str, Any]) -> str:
     accepting, listening, resting = found["accepting"], found["listening"], found["resting"]
     ours, empty = accepting["POST /api/message"], accepting["empty handler"]
@@ -64,6 +79,7 @@ def page(found: dict[str, Any]) -> str:
             "< 200 MB",
             _met(resting["resident MB"] < 200),
         ),
+        *_calls(found.get("calling")),
         "",
         "| | a second | p50 ms | p99 ms |",
         "| --- | ---: | ---: | ---: |",

@@ -11,7 +11,7 @@ from typing import Any
 SETTLE_S = 3.0
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -48,9 +48,9 @@ def resting(folder: Path, seconds: float, starts: int) -> dict[str, Any]:
             ready.append(time.perf_counter() - began)
             if number == 0:
                 time.sleep(SETTLE_S)
-                before = _cpu_s(house.pid)
+                before = cpu_s(house.pid)
                 time.sleep(seconds)
-                shares.append((_cpu_s(house.pid) - before) / seconds)
+                shares.append((cpu_s(house.pid) - before) / seconds)
                 resident = _resident_mb(house.pid)
         finally:
             house.send_signal(signal.SIGTERM)

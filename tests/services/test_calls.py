@@ -5,9 +5,12 @@ from typing import Any
 import pytest
 
 from postroom.errors import InvalidField, PostroomError, ScopeNotFound
+from postroom.kernel import commands as c
 from postroom.kernel.access.permissions import Permission
+from postroom.kernel.model import NewMessage
 from postroom.services.calls import Operation
-from postroom.services.errors import KeyTooNarrow, OwnerOnly, PermissionMissing
+from postroom.services.errors import KeyTooNarrow, OwnerOnly, PermissionMissing, RateLimited
+from postroom.services.keys import KeyDraft
 from tests.services.conftest import ServedRoom
 
 RULE: dict[str, Any] = {"name": "r", "action": {"type": "archive"}}
@@ -94,3 +97,56 @@ async def test_what_is_for_the_owner_or_the_whole_tenant_says_so(served: ServedR
     assert isinstance(Operation("x", Permission.MANAGE, owner=True).refusal(bound), OwnerOnly)
     assert isinstance(Operation("x", Permission.MANAGE, whole=True).refusal(bound), KeyTooNarrow)
     assert Operation("x", Permission.MANAGE, owner=True, whole=True).refusal(served.owner) is None
+
+
+async def test_publish_claim_and_complete_are_one_commit_each(
+    served: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, owner = served.services, served.owner
+    commits = count_commits(served, monkeypatch)
+    [made] = await services.messages.publish(
+        owner.with_request("req-1"), "work", "jobs", [NewMessage(body={"n": 1})]
+    )
+    assert len(commits) == 1
+    [taken] = await services.claims.claim(owner.with_request("req-2"), [("work", "jobs")])
+    assert len(commits) == 2
+    done = await services.claims.complete(
+        owner.with_request("req-3"), taken.message.id, taken.message.claim_token, result=7
+    )
+    assert len(commits) == 3
+    assert made.found.message.id == taken.message.id == done.message.id
+    assert [entry.event_type for entry in await served.audit()] == [
+        "message.publish",
+        "message.claim",
+        "message.complete",
+    ]
+
+
+async def test_an_entry_has_the_time_of_its_change(served: ServedRoom) -> None:
+    """Also when the change waited for others before it: the trace tells both in the order they happened."""
+    caller = served.owner.with_request("req-1")
+    call = served.services.call(caller, Operation("x", Permission.PUBLISH))
+    entry = call.entry()
+    assert entry is not None
+    served.clock.advance(5_000_000)
+    command = c.Publish(queue="work/jobs", messages=[NewMessage(body=1)], audit=entry)
+    await served.room.run(command)
+    [kept] = await served.audit()
+    assert kept.created_at == served.clock.now() > entry.created_at
+
+
+async def test_a_rate_that_is_changed_holds_for_the_next_request(served: ServedRoom) -> None:
+    authentication = served.services.authentication
+    secret = (
+        await served.services.keys.create(served.owner, KeyDraft(name="k", permissions=["view"]))
+    ).secret
+    standing = await authentication.admit(await authentication.require_holder(secret))
+    assert standing is not None
+    assert standing.limit == 60
+    await served.services.tenants.set_rates(served.owner, "default", {"key": 2})
+    holder = await authentication.require_holder(secret)
+    standing = await authentication.admit(holder)
+    assert standing is not None
+    assert (standing.limit, standing.remaining) == (2, 0)
+    with pytest.raises(RateLimited):
+        await authentication.admit(holder)

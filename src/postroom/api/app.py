@@ -98,12 +98,12 @@ def create_app(
     logins = Logins(owner, front.clock)
     audit = RefusalLog(front.room, front.clock, front.redact)
     tail = EventTail(front.room, front.translate)
+    for router in more:  # they know at once which paths are not theirs
+        app.include_router(router)
     for part in PARTS:
         app.include_router(part.routes(front))
     app.include_router(route.routes(front, tail))
     app.include_router(metrics.routes(front, lambda: tail.listeners))
-    for router in more:
-        app.include_router(router)
     served = LazyTools(lambda: _tools(front)) if tools and find_spec("mcp") else None
     keeper = AuthMiddleware(
         FastMessages(front, _Split(app, served, aliases or {})),

@@ -1,5 +1,7 @@
 """From a secret to a caller, once for each request; and how often callers may ask."""
 
+from typing import Any
+
 import msgspec
 
 from postroom.kernel.reader import Reader
@@ -16,6 +18,8 @@ class Authentication:
         self._context = context
         self._rates = rates or Rates()
         self._meter = RateMeter(context.clock)
+        # Of each tenant, as it was when a key of it was last looked up: for every request, that is now.
+        self._tenants: dict[str, dict[str, Any]] = {}
 
     async def find_holder(self, secret: str) -> Caller | None:
         """The holder of a key that is good at the moment."""
@@ -40,6 +44,7 @@ class Authentication:
             raise TokenInvalid
         if not key.alive(now):
             raise TokenExpired
+        self._tenants[key.tenant] = found.tenant
         return found.caller
 
     async def choose_tenant(self, caller: Caller, wanted: str | None) -> Caller:
@@ -62,7 +67,7 @@ class Authentication:
         """Count one request of a key's holder; the owner's own are not counted."""
         if caller.key is None:
             return None
-        rates = await self._rates_of(caller.tenant)
+        rates = await self._rates_of(caller)
         meters = [("key", caller.id, rates.key), ("tenant", caller.tenant, rates.tenant)]
         if caller.user_id is not None:
             meters.append(("user", f"{caller.tenant}/{caller.user_id}", rates.user))
@@ -70,9 +75,12 @@ class Authentication:
             meters.append(("partner", caller.key.partner, rates.partner))
         return self._meter.spend(meters)
 
-    async def _rates_of(self, tenant: str) -> Rates:
-        context = self._context
-        found = await context.room.look(
-            lambda reader: context.rights.at(reader).tenant(reader, tenant).get("rates"), quick=True
-        )
-        return msgspec.structs.replace(self._rates, **found) if found else self._rates
+    async def _rates_of(self, caller: Caller) -> Rates:
+        context, tenant = self._context, caller.tenant
+        found = self._tenants.get(tenant) if caller.key is not None and caller.key.tenant == tenant else None
+        if found is None:
+            found = await context.room.look(
+                lambda reader: context.rights.at(reader).tenant(reader, tenant), quick=True
+            )
+        rates = found.get("rates")
+        return msgspec.structs.replace(self._rates, **rates) if rates else self._rates

@@ -18,10 +18,11 @@ MOST_KEYS = 10_000
 
 
 class KnownKey(msgspec.Struct, frozen=True):
-    """The holder of a key, and until when this secret opens it."""
+    """The holder of a key, until when this secret opens it, and what is set for its tenant."""
 
     caller: Caller
     until: int | None
+    tenant: dict[str, Any]
 
 
 class Rights:
@@ -66,8 +67,18 @@ class Rights:
         if digest not in self._keys:
             if len(self._keys) >= MOST_KEYS:
                 self._keys.clear()
-            self._keys[digest] = _find_key(reader, digest)
+            self._keys[digest] = self._find_key(reader, digest)
         return self._keys[digest]
+
+    def _find_key(self, reader: Reader, digest: str) -> KnownKey | None:
+        opens = reader.document(keys.NOBODY, keys.HASHES, digest)
+        if opens is None or opens.gone:
+            return None
+        found = reader.document(opens.data["tenant"], keys.KIND, opens.data["id"])
+        if found is None or found.gone:
+            return None
+        holder = holder_of(reader, keys.read(found.data))
+        return KnownKey(holder, opens.data.get("until"), self.tenant(reader, holder.tenant))
 
 
 class RightsCache:
@@ -80,16 +91,6 @@ class RightsCache:
         if self._current.version != version:
             self._current = Rights(version)
         return self._current
-
-
-def _find_key(reader: Reader, digest: str) -> KnownKey | None:
-    opens = reader.document(keys.NOBODY, keys.HASHES, digest)
-    if opens is None or opens.gone:
-        return None
-    found = reader.document(opens.data["tenant"], keys.KIND, opens.data["id"])
-    if found is None or found.gone:
-        return None
-    return KnownKey(holder_of(reader, keys.read(found.data)), opens.data.get("until"))
 
 
 def holder_of(reader: Reader, key: Key) -> Caller:

@@ -47,7 +47,8 @@ class RouteCall:
     ids: PublicIds
 
 
-def _call_of(request: Request) -> RouteCall:
+async def _call_of(request: Request) -> RouteCall:
+    """Asynchronous, for the framework wakes a thread for every function that is not."""
     return request.state.call
 
 

@@ -1,6 +1,8 @@
 """All routes together, as one router that is mounted under each of the service's paths."""
 
 from fastapi import APIRouter
+from starlette.routing import Match
+from starlette.types import Scope
 
 from postroom.api.queue.envelopes import Failure
 from postroom.api.queue.gate import IsOwner, nobody, route_class
@@ -24,11 +26,12 @@ from postroom.api.queue.routes import (
 from postroom.services.container import Services
 
 PREFIXES = ("/v1", "/v1/modules/scaiqueue")
+# Routes are tried one after another: those that are asked most stand first.
 PARTS = (
-    scopes,
-    queues,
     messages,
     claims,
+    scopes,
+    queues,
     schemas,
     subscriptions,
     rules,
@@ -43,12 +46,21 @@ PARTS = (
 )
 
 
+class PrefixedRouter(APIRouter):
+    """Says no to a path that begins otherwise without asking each of its routes."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if not scope["path"].startswith(self.prefix):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
 def router(services: Services, prefix: str = PREFIXES[0], is_owner: IsOwner = nobody) -> APIRouter:
     """`prefix` is where it is mounted; the second one is only for clients that know no other.
 
     `is_owner` tells the owner's token where the API's own authentication does not stand in front.
     """
-    routes = APIRouter(
+    routes = PrefixedRouter(
         prefix=prefix,
         route_class=route_class(services, is_owner),
         tags=["work queue"],
