@@ -1,4 +1,4 @@
-"""The house as it is, with one more endpoint whose handler does nothing: what the framework alone costs."""
+"""The server as it is, with one more endpoint whose handler does nothing: what the framework alone costs."""
 
 import asyncio
 import sys
@@ -10,15 +10,13 @@ from fastapi import Body as From
 
 import postroom
 from postroom.api.app import create_app
-from postroom.api.dependencies import Dependencies
 from postroom.api.office.messages import EXAMPLES, MessageBody
 from postroom.api.responses import Json
+from postroom.app.application import build_dependencies
 from postroom.app.http_server import listen, serving
 from postroom.app.office_reloader import OfficeReloader
 from postroom.app.server_process import settle
 from postroom.clock import SystemClock
-from postroom.office.events import translator
-from postroom.services.container import Services
 from postroom.settings import SettingsFile
 
 TOKEN = "a-token-for-the-benchmark"
@@ -45,21 +43,11 @@ async def main(folder: Path) -> None:
     file.replace(document)
     clock = SystemClock()
     async with postroom.open(str(folder / "postroom.db")) as room:
-        staff = OfficeReloader(room, file, folder, clock, works=False, environment={})
-        await staff.open()
-        front = Dependencies(
-            room=room,
-            services=Services(room, clock=clock),
-            staff=staff,
-            settings=file,
-            home=folder,
-            clock=clock,
-            token=TOKEN,
-            started_at=clock.now(),
-            translate=translator(room, lambda: staff.office.directory),
-        )
+        control = OfficeReloader(room, file, folder, clock, works=False, environment={})
+        await control.open()
+        deps = build_dependencies(room, control, file, folder, clock, token=TOKEN)
         listener = listen("127.0.0.1", 0)
-        async with serving(create_app(front, more=[empty()]), listener):
+        async with serving(create_app(deps, more=[empty()]), listener):
             settle()
             print(listener.getsockname()[1], flush=True)
             await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

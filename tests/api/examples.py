@@ -403,10 +403,10 @@ async def _prepared(house: House, folder: Path) -> dict[str, str]:
     for message in await house.room.claim(inbox, limit=2, worker="coder"):
         await house.room.fail(message, "the provider has no key", retry=False)
     await house.room.claim(inbox, worker="coder")
-    pairings = Pairings(house.room, house.front.clock)
+    pairings = Pairings(house.room, house.deps.clock)
     for number in (7001, 7002):
         await pairings.admit("telegram", str(number), "Ben")
-    chats = house.front.home / "chats" / "dev"
+    chats = house.home / "chats" / "dev"
     chats.mkdir(parents=True)
     (chats / "2026-11-01_10-00-00.md").write_text("# Talk\n")
     return {"installation": str(installations.head(folder)), "workspace": str(folder / "work")}

@@ -13,11 +13,10 @@ import httpx2
 import postroom
 from postroom.api.app import OfficeApi
 from postroom.api.dependencies import Dependencies
+from postroom.app.application import application, build_dependencies
 from postroom.app.http_server import listen, serving, url_of
 from postroom.app.office_reloader import OfficeReloader
-from postroom.app.server_process import application, build_services
 from postroom.clock import Clock, SystemClock
-from postroom.office.events import translator
 from postroom.settings import SettingsFile
 
 TOKEN = "a-token-for-tests-0123456789"
@@ -36,14 +35,20 @@ def document(folder: Path, **changes: Any) -> dict[str, Any]:
 
 @dataclass
 class House:
-    front: Dependencies
+    deps: Dependencies
+    settings: SettingsFile
+    home: Path
     url: str
     http: httpx2.AsyncClient
     """Speaks for the owner."""
 
     @property
     def room(self) -> postroom.Room:
-        return self.front.room
+        return self.deps.room
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
 
     def stranger(self, **headers: str) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=60)
@@ -70,7 +75,6 @@ async def opened(
     folder: Path,
     *,
     works: bool = True,
-    visitors: bool = True,
     script: dict[str, Any] | None = None,
     clock: Clock | None = None,
     host: str = "127.0.0.1",
@@ -85,26 +89,14 @@ async def opened(
     (home / "script.json").write_text(json.dumps(script or {"pace": 0.01}))
     clock = clock or SystemClock()
     async with postroom.open(str(home / "postroom.db"), durability="relaxed") as room:
-        staff = OfficeReloader(room, settings, home, clock, works=works, environment={})
-        await staff.open()
-        closing = asyncio.Event()
-        front = Dependencies(
-            room=room,
-            services=build_services(room, home, staff, clock, closing),
-            closing=closing,
-            staff=staff,
-            settings=settings,
-            home=home,
-            clock=clock,
-            token=TOKEN,
-            started_at=clock.now(),
-            translate=translator(room, lambda: staff.office.directory),
-        )
+        control = OfficeReloader(room, settings, home, clock, works=works, environment={})
+        await control.open()
+        deps = build_dependencies(room, control, settings, home, clock, token=TOKEN)
         try:
             store = fed_from or str(home / "postroom.db")
-            async with served(application(front, store, visitors=visitors), host) as url:
+            async with served(application(deps, store), host) as url:
                 headers = {"authorization": f"Bearer {TOKEN}"}
                 async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as http:
-                    yield House(front, url, http)
+                    yield House(deps, settings, home, url, http)
         finally:
-            await staff.close(2)
+            await control.close(2)

@@ -101,7 +101,7 @@ async def test_a_mask_that_comes_back_never_takes_the_place_of_the_secret(tmp_pa
         assert token not in json.dumps(shown)
         shown["models"]["anthropic"]["model"] = "opus"
         assert (await house.http.put("/api/settings", json=shown)).status_code == 200
-        kept = house.front.settings.document()
+        kept = house.settings.document()
         assert kept["models"]["anthropic"] == {"model": "opus", "api_key": secret}
         assert kept["channels"]["telegram"]["bot_token"] == token
         new = {"models": {"openai": {"api_key": "********"}}}
@@ -118,7 +118,7 @@ async def test_a_mask_that_comes_back_never_takes_the_place_of_the_secret(tmp_pa
         back = {**(await house.http.get("/api/custom-providers")).json()["loc"], "model": "m2"}
         assert back["api_key"] == "********"
         assert (await house.http.put("/api/custom-providers/loc", json=back)).status_code == 200
-        assert house.front.settings.document()["custom_providers"]["loc"]["api_key"] == "key-12345678"
+        assert house.settings.document()["custom_providers"]["loc"]["api_key"] == "key-12345678"
 
 
 async def test_changed_settings_take_effect_at_once(house: House) -> None:
@@ -169,10 +169,10 @@ async def test_a_mask_written_back_changes_no_secret_anywhere_in_the_settings(tm
         secret = f"kept-secret-{number:04}-0123456789"
         put(given, at, f"mariadb://postroom:{secret}@db.example/mail" if at[0] == "store" else secret)
     async with opened(tmp_path, works=False, **given) as house:
-        before = house.front.settings.document()
+        before = house.settings.document()
 
         async def unchanged(what: str) -> None:
-            assert house.front.settings.document() == before, what
+            assert house.settings.document() == before, what
             for path in ("/api/settings", "/api/custom-providers", "/api/agents", "/api/status", "/api/logs"):
                 told = (await house.http.get(path)).text
                 assert "-secret-" not in told, f"{path} after {what}"

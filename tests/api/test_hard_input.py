@@ -50,11 +50,11 @@ async def test_a_file_whose_name_is_no_text_is_shown_nevertheless(still: House, 
 
 @pytest.mark.parametrize("folder", ["/dev/null/x", "x" * 3000, "/x\0y"])
 async def test_a_workspace_that_cannot_be_is_refused_and_changes_nothing(still: House, folder: str) -> None:
-    before = still.front.settings.document()
+    before = still.settings.document()
     answer = await still.http.post("/api/setup", json={"agents": {}, "workspace": {"path": folder}})
     assert answer.status_code == 422, answer.text
     assert answer.json()["field"] == "workspace.path"
-    assert still.front.settings.document() == before
+    assert still.settings.document() == before
 
 
 async def test_names_that_are_too_long_for_the_disk_are_refused(still: House) -> None:
@@ -74,7 +74,7 @@ async def parts(size: int) -> AsyncIterator[bytes]:
 
 @pytest.mark.parametrize("path", ["/mcp", "/login", "/api/message", "/v1/scopes"])
 async def test_a_body_that_grows_too_large_is_told_so_everywhere(still: House, path: str) -> None:
-    size = 2 * still.front.staff.settings.limits.request_bytes
+    size = 2 * still.deps.control.settings.limits.request_bytes
     answer = await still.http.post(path, content=parts(size), headers={**HEADERS, **JSON})
     assert answer.status_code == 413, answer.text
     said: Any = answer.json()["error"]
@@ -87,7 +87,7 @@ async def test_a_fault_is_told_and_the_connection_stays(
     async def broken(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(type(still.front.room), "scope_counts", broken)
+    monkeypatch.setattr(type(still.deps.room), "scope_counts", broken)
     addresses: set[Any] = set()
     async with still.stranger(authorization=f"Bearer {TOKEN}") as http:
         for _ in range(3):

@@ -25,7 +25,7 @@ async def post(http: httpx2.AsyncClient, request: Any, **headers: str) -> httpx2
 async def test_services_of_a_server_look_like_those_of_this_process(tmp_path: Path) -> None:
     async with opened(tmp_path, works=False) as house, remote_services(house.url, TOKEN) as services:
         made = await services.rules.create(ME, "default", RULE)
-        assert made == await house.front.services.rules.read(ME, "default", made.rule.id)
+        assert made == await house.deps.services.rules.read(ME, "default", made.rule.id)
         assert await services.rules.list_all(ME, "default") == [made]
         with pytest.raises(ScopeNotFound) as refused:
             await services.rules.list_all(ME, "nowhere")

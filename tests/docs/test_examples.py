@@ -115,15 +115,15 @@ def test_functions_named_in_the_page_about_guards_are_there() -> None:
 
 
 def test_every_setting_of_the_code_is_on_the_page_and_the_other_way_round() -> None:
+    from postroom.settings.field_names import unknown_names
     from postroom.settings.model import Settings
-    from postroom.terminal.cli.setting_names import unknown
 
     text = (DOCS / "reference" / "settings.md").read_text("utf-8").partition("## Fields of our own")[2]
     told: set[str] = set()
     for first in re.findall(r"^\| (`.+?) \|", text, re.MULTILINE):
         part, *names = re.findall(r"`(\w+)`", first)
         told |= {f"{part}.{name}" for name in names} or {part}
-    assert [name for name in told if unknown(name)] == []
+    assert [name for name in told if unknown_names(name)] == []
     own = ("workspace", "channels", "models", "agents", "custom_providers", "teams", "monitoring")
     known = {
         f"{part}.{name}" if isinstance(value, dict) else part

@@ -34,7 +34,7 @@ async def test_a_stranger_gets_a_code_once_and_then_silence(room: Room, clock: M
         admission = await pairings.admit("telegram", "42", "Bob")
         assert (admission.approved, admission.reply) == (False, None)
     [entry] = await pairings.waiting()
-    assert entry.shown() == {
+    assert entry.document() == {
         "channel": "telegram",
         "senderId": "42",
         "sender": "Bob",
@@ -58,7 +58,7 @@ async def test_who_is_approved_may_write(room: Room, clock: ManualClock) -> None
     entry = await pairings.approve(f" {code.lower()} ")
     assert (await pairings.admit("telegram", "42", "Bob")).approved
     assert await pairings.waiting() == []
-    assert [each.shown() for each in await pairings.approved()] == [
+    assert [each.document() for each in await pairings.approved()] == [
         {
             "channel": "telegram",
             "senderId": "42",

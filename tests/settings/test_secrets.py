@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from postroom.errors import InvalidField
 from postroom.settings import MASK, SecretMissing, masked, parse, reveal, unmasked
-from postroom.settings.secrets import Secret, names_secret
+from postroom.settings.secret import Secret
+from postroom.settings.secrets import names_secret
 
 STORED: dict[str, Any] = {
     "channels": {"telegram": {"bot_token": "tg-secret"}, "discord": {"bot_token": "env:DISCORD"}},

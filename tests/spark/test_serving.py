@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from postroom.api.office.insights import Archive, routes, topics
+from postroom.app.lake_reader import OF_ALL_TIME, TOPICS
 from postroom.errors import PostroomError
 from postroom.pipeline.errors import LakeMissing, QueryRefused
 from postroom.pipeline.lake.lake import Lake
@@ -22,6 +21,7 @@ from postroom.pipeline.serving.insights import overview, period
 from postroom.pipeline.serving.report import report
 from postroom.pipeline.serving.traces import trace, tree
 from postroom.pipeline.sources.sqlite import SqliteSource
+from tests.spark.lake_app import lake_app
 from tests.spark.lakes import rows
 
 
@@ -124,8 +124,7 @@ def test_names_from_outside_cannot_break_out_of_the_report(
 
 @pytest.fixture
 def client(filled: Lake, month: SqliteSource, tmp_path: Path) -> Iterator[TestClient]:
-    app = FastAPI()
-    app.include_router(routes(Archive(filled.location, month.path)))
+    app = lake_app(filled.location, month.path)
 
     @app.exception_handler(PostroomError)
     async def told(_: Any, error: PostroomError) -> Any:
@@ -138,7 +137,7 @@ def client(filled: Lake, month: SqliteSource, tmp_path: Path) -> Iterator[TestCl
 
 
 def test_every_insight_is_a_json_document(client: TestClient) -> None:
-    for topic in topics():
+    for topic in (*TOPICS, *OF_ALL_TIME):
         answer = client.get(f"/api/insights/{topic}")
         assert answer.status_code == 200, topic
         json.dumps(answer.json(), allow_nan=False)

@@ -6,10 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from postroom.api.office.insights import Archive, routes
 from postroom.clock import SECOND, ManualClock
 from postroom.kernel.model import Message
 from postroom.pipeline.lake.lake import Lake
@@ -19,6 +17,7 @@ from postroom.pipeline.serving.live_traces import Life
 from postroom.pipeline.serving.traces import trace
 from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.runtime import SyncRoom, open_sync
+from tests.spark.lake_app import lake_app
 from tests.spark.lakes import END, copied, copy_of, fill, rows
 from tests.terminal.cli.runner import Cli
 
@@ -140,8 +139,7 @@ def test_api_and_command_line_give_the_same_answer(
     lake = filled.location if with_lake else str(tmp_path / "none")
     if with_lake:
         monkeypatch.setenv("POSTROOM_LAKE", lake)
-    app = FastAPI()
-    app.include_router(routes(Archive(lake, half.path)))
+    app = lake_app(lake, half.path)
     old = [name for name in every(before) if any(s.get("fresh") for s in trace(before, half, name)["spans"])]
     with TestClient(app) as http:
         for name in (NEW, *old[:3]):

@@ -1,4 +1,4 @@
-"""The whole API as one application: routes, errors, live events, and the doorkeeper in front."""
+"""The whole API as one application: routes, errors, live events, and the authentication before all."""
 
 import asyncio
 import contextlib
@@ -22,6 +22,7 @@ from postroom.api.office import (
     conversations,
     guards,
     imports,
+    insights,
     messages,
     pairing,
     plugins,
@@ -58,18 +59,19 @@ PARTS = (
     conversations,
     internal,
     imports,
+    insights,
     plugins,
 )
 
 
 def create_app(
-    front: Dependencies,
+    deps: Dependencies,
     *,
     more: Sequence[APIRouter] = (),
     aliases: Mapping[str, str] | None = None,
     tools: bool = True,
 ) -> "OfficeApi":
-    """`more` are routers of other parts of the house, already put together, some of them also reached under
+    """`more` are routers of other parts, already put together, some of them also reached under
     another beginning of the path, by `aliases`; `tools` are those at `/mcp`."""
 
     @contextlib.asynccontextmanager
@@ -94,35 +96,35 @@ def create_app(
         redirect_slashes=False,
     )
     error_responses.register(app)
-    owner = OwnerToken(front.token)
-    logins = Logins(owner, front.clock)
-    audit = RefusalLog(front.room, front.clock, front.redact)
-    tail = EventTail(front.room, front.translate)
+    owner = OwnerToken(deps.token)
+    logins = Logins(owner, deps.clock)
+    audit = RefusalLog(deps.room, deps.clock, deps.redact)
+    tail = EventTail(deps.room, deps.translate)
     for router in more:  # they know at once which paths are not theirs
         app.include_router(router)
     for part in PARTS:
-        app.include_router(part.routes(front))
-    app.include_router(route.routes(front, tail))
-    app.include_router(metrics.routes(front, lambda: tail.listeners))
-    served = LazyTools(lambda: _tools(front)) if tools and find_spec("mcp") else None
+        app.include_router(part.routes(deps))
+    app.include_router(route.routes(deps, tail))
+    app.include_router(metrics.routes(deps, lambda: tail.listeners))
+    served = LazyTools(lambda: _tools(deps)) if tools and find_spec("mcp") else None
     keeper = AuthMiddleware(
-        FastMessages(front, _Split(app, served, aliases or {})),
-        settings=lambda: front.staff.settings,
+        FastMessages(deps.services.conversations, _Split(app, served, aliases or {})),
+        settings=lambda: deps.control.settings,
         owner=owner,
         logins=logins,
         audit=audit,
-        clock=front.clock,
-        check_key=front.check_key,
+        clock=deps.clock,
+        check_key=deps.check_key,
     )
-    portal.register(app, front, logins, keeper.failed_login)
+    portal.register(app, deps, logins, keeper.failed_login)
     examples.show(app)
-    return OfficeApi(keeper, tail, front.closing)
+    return OfficeApi(keeper, tail, deps.closing)
 
 
-def _tools(front: Dependencies) -> tuple[ASGIApp, contextlib.AbstractAsyncContextManager[None]]:
+def _tools(deps: Dependencies) -> tuple[ASGIApp, contextlib.AbstractAsyncContextManager[None]]:
     from postroom.api.mcp.server import running, tool_app
 
-    app = tool_app(front)
+    app = tool_app(deps)
     return app, running(app)
 
 

@@ -8,7 +8,7 @@ from postroom.api.responses import Json
 from postroom.errors import PostroomError
 
 
-def routes(front: Dependencies) -> APIRouter:
+def routes(deps: Dependencies) -> APIRouter:
     api = APIRouter(tags=["health"])
 
     @api.get("/healthz", responses={200: {"model": Ok}})
@@ -20,7 +20,7 @@ def routes(front: Dependencies) -> APIRouter:
     async def readyz() -> Json:
         """The store can be read."""
         try:
-            await front.room.head()
+            await deps.room.head()
         except PostroomError as error:
             return Json({"ok": False, "error": error.code}, status_code=503)
         return Json({"ok": True})

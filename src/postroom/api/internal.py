@@ -17,7 +17,7 @@ KIND = "application/msgpack"
 LOOK_S = 0.5
 
 
-def routes(front: Dependencies) -> APIRouter:
+def routes(deps: Dependencies) -> APIRouter:
     api = APIRouter(include_in_schema=False)
 
     @api.post(PATH)
@@ -28,7 +28,7 @@ def routes(front: Dependencies) -> APIRouter:
         if not isinstance(wanted, ServiceRequest):
             raise Invalid
         try:
-            method = front.services.find_method(wanted)
+            method = deps.services.find_method(wanted)
             done = wire.encode(await _while_connected(request, method(*wanted.args, **wanted.options)))
         except PostroomError as error:
             return Response(wire.encode_error(error), status_code=error.http_status, media_type=KIND)

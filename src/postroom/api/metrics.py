@@ -40,7 +40,7 @@ class _Room:
         yield GaugeMetricFamily("postroom_uptime_seconds", "Since the house opened", value=self._uptime_s)
 
 
-def routes(front: Dependencies, listeners: Callable[[], int]) -> APIRouter:
+def routes(deps: Dependencies, listeners: Callable[[], int]) -> APIRouter:
     api = APIRouter(tags=["health"])
     about = {
         "description": "In Prometheus' text format",
@@ -50,11 +50,9 @@ def routes(front: Dependencies, listeners: Callable[[], int]) -> APIRouter:
     @api.get("/metrics", responses={**answers(), 200: about}, response_class=Response)
     async def metrics() -> Response:
         """Counters for Prometheus."""
-        counts = {
-            scope.slug: await front.room.scope_counts(scope.slug) for scope in await front.room.scopes()
-        }
-        head = (await front.room.head()).seq
-        uptime_s = (front.clock.now() - front.started_at) / SECOND
+        counts = {scope.slug: await deps.room.scope_counts(scope.slug) for scope in await deps.room.scopes()}
+        head = (await deps.room.head()).seq
+        uptime_s = (deps.clock.now() - deps.started_at) / SECOND
         registry = CollectorRegistry()
         registry.register(_Room(counts, head, listeners(), uptime_s))
         ProcessCollector(registry=registry)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from postroom.app.home import Home
-from postroom.settings.model import DEFAULT_MODELS, DEFAULT_WORKSPACE
+from postroom.settings.defaults import DEFAULT_MODELS, DEFAULT_WORKSPACE
 
 AGENT = "assistant"
 _PROGRAMS = (("claude", "anthropic"), ("codex", "openai"), ("opencode", "opencode"))

@@ -57,7 +57,7 @@ class Pairing(msgspec.Struct, frozen=True, kw_only=True):
     seen_at: int
     approved_at: int | None = None
 
-    def shown(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """In the shape clients know."""
         who = {"channel": self.channel, "senderId": self.sender_id, "sender": self.sender}
         if self.approved_at is not None:

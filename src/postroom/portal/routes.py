@@ -1,4 +1,4 @@
-"""Logging in and out with a browser, and the front page."""
+"""Logging in and out with a browser, and the deps page."""
 
 from collections.abc import Callable
 from html import escape
@@ -31,8 +31,8 @@ def _page(name: str, **values: str) -> HTMLResponse:
     return HTMLResponse(text.substitute({key: escape(value) for key, value in values.items()}))
 
 
-def register(app: FastAPI, front: Dependencies, logins: Logins, failed: Callable[[str], None]) -> None:
-    owner = OwnerToken(front.token)
+def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[[str], None]) -> None:
+    owner = OwnerToken(deps.token)
 
     def welcome(request: Request) -> Response:
         answer = RedirectResponse("/", status_code=303)

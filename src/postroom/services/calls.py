@@ -22,6 +22,7 @@ from postroom.services.access import Access, CallSubject
 from postroom.services.callers import Caller
 from postroom.services.context import ServiceContext
 from postroom.services.errors import KeyTooNarrow, OwnerOnly, PermissionMissing
+from postroom.services.use_cases import UseCases
 
 log = logging.getLogger("postroom.services")
 
@@ -155,8 +156,8 @@ class ServiceCall:
         )
 
 
-class Service:
-    """The use cases of one noun."""
+class Service(UseCases):
+    """Those of the work queue."""
 
     def __init__(self, context: ServiceContext) -> None:
         self._context = context

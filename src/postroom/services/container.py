@@ -14,7 +14,7 @@ from postroom.runtime import Room
 from postroom.services.audit import Audit
 from postroom.services.authentication import Authentication
 from postroom.services.callers import Caller
-from postroom.services.calls import Operation, Service, ServiceCall
+from postroom.services.calls import Operation, ServiceCall
 from postroom.services.claims import Claims
 from postroom.services.context import OWN_SCOPES, ServiceContext
 from postroom.services.dead_letters import DeadLetters
@@ -37,6 +37,7 @@ from postroom.services.subscriptions import Subscriptions
 from postroom.services.tenants import Tenants
 from postroom.services.trusts import Trusts
 from postroom.services.units import Units
+from postroom.services.use_cases import UseCases
 from postroom.services.webhooks import CheckAddress, Webhooks, refuse_address
 
 
@@ -104,8 +105,12 @@ class Services:
 
     def find_method(self, request: ServiceRequest) -> Callable[..., Coroutine[Any, Any, Any]]:
         """What another process may ask for: public methods of services, and nothing else."""
-        service = vars(self).get(request.service)
-        method = getattr(service, request.method, None) if isinstance(service, Service) else None
-        if request.method.startswith("_") or not inspect.iscoroutinefunction(method):
+        service = getattr(self, request.service, None)
+        method = getattr(service, request.method, None) if isinstance(service, UseCases) else None
+        if (
+            request.service.startswith("_")
+            or request.method.startswith("_")
+            or not inspect.iscoroutinefunction(method)
+        ):
             raise UnknownMethod(service=request.service, method=request.method)
         return method

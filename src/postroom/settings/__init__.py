@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from postroom.settings.model import Settings, parse
     from postroom.settings.names import RESERVED, check_id, check_new_id, is_id
     from postroom.settings.paths import home_folder
-    from postroom.settings.secrets import MASK, Secret, masked, reveal, unmasked
+    from postroom.settings.secret import Secret
+    from postroom.settings.secrets import MASK, masked, reveal, unmasked
     from postroom.settings.warnings import find_warnings
 
 # The models take long to build, and who only asks for an id or a path does not need them: a name is imported
@@ -36,7 +37,7 @@ _WHERE = {
     "Fallback": "agents",
     "Heartbeat": "agents",
     "InvalidSettings": "errors",
-    "Secret": "secrets",
+    "Secret": "secret",
     "SecretMissing": "errors",
     "Settings": "model",
     "SettingsBroken": "errors",

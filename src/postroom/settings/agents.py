@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from postroom.settings.names import ID, not_an_id
 from postroom.settings.part import SettingsPart, SharedPart
-from postroom.settings.secrets import Secret
+from postroom.settings.secret import Secret
 
 SessionScope = Literal["agent", "sender", "thread"]
 PermissionLevel = Literal["read", "workspace", "full"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from postroom.errors import InvalidField
 from postroom.settings.model import Settings
 from postroom.settings.part import SettingsPart
-from postroom.settings.secrets import Secret
+from postroom.settings.secret import Secret
 
 
 def with_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> Settings:

@@ -8,13 +8,15 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postroom.clock import Clock, SystemClock, iso
 from postroom.errors import InvalidField
 from postroom.settings import durable, repair, secrets
 from postroom.settings.errors import SettingsBroken, SettingsUnwritable
-from postroom.settings.model import Settings, parse
+
+if TYPE_CHECKING:  # who only looks at the document does not wait for the models
+    from postroom.settings.model import Settings
 
 Document = dict[str, Any]
 Change = Callable[[Document], Document | None]
@@ -33,7 +35,7 @@ class _Known(NamedTuple):
 
     signature: Signature | None
     document: Document
-    settings: Settings
+    settings: "Settings"
 
 
 class SettingsFile:
@@ -54,7 +56,7 @@ class SettingsFile:
         self._known: _Known | None = None
         self._was_there = False
 
-    def load(self) -> Settings:
+    def load(self) -> "Settings":
         """The settings as they are on the disk now; the same object as long as they are the same."""
         signature, now = self._signature(), time.time_ns()
         known = self._known
@@ -62,7 +64,7 @@ class SettingsFile:
             return known.settings
         document = self._read()
         same = known is not None and known.document == document
-        settings = known.settings if known and same else parse(document, self.path)
+        settings = known.settings if known and same else _parse(document, self.path)
         # Kept under the signature from before the reading: a change in between is seen next time.
         settled = signature is not None and now - max(signature[1:3]) > _FRESH_NS
         self._known = _Known(signature if settled else None, document, settings)
@@ -75,7 +77,7 @@ class SettingsFile:
     def masked(self) -> Document:
         return secrets.masked(self._read())
 
-    def update(self, change: Change) -> Settings:
+    def update(self, change: Change) -> "Settings":
         """Reads, lets `change` edit the document or return another, checks and writes it: all under the lock.
 
         If `change` raises or its result is not valid, the file stays as it is. A mask in the result stands
@@ -89,12 +91,12 @@ class SettingsFile:
             if repair.too_deep(edited):
                 raise InvalidField("settings", "are nested too deeply")
             wanted = secrets.unmasked(edited, stored)
-            settings = parse(wanted, self.path)
+            settings = _parse(wanted, self.path)
             if wanted != stored or not self.path.exists():
                 self._write(wanted)
             return settings
 
-    def merge(self, fields: Mapping[str, Any]) -> Settings:
+    def merge(self, fields: Mapping[str, Any]) -> "Settings":
         """Replaces whole top-level fields; a null removes one."""
 
         def change(document: Document) -> None:
@@ -106,7 +108,7 @@ class SettingsFile:
 
         return self.update(change)
 
-    def replace(self, document: Mapping[str, Any]) -> Settings:
+    def replace(self, document: Mapping[str, Any]) -> "Settings":
         return self.update(lambda _: dict(document))
 
     def _signature(self) -> Signature | None:
@@ -205,6 +207,12 @@ class SettingsFile:
     def _target(self) -> Path:
         # A link to the settings stays a link; what it leads to is replaced.
         return Path(os.path.realpath(self.path))
+
+
+def _parse(document: Document, path: Path) -> "Settings":
+    from postroom.settings.model import parse
+
+    return parse(document, path)
 
 
 def _sound(data: bytes) -> Document:

@@ -17,11 +17,18 @@ from postroom.settings.agents import (
     Teams,
 )
 from postroom.settings.base_urls import BaseUrl
+from postroom.settings.defaults import (
+    DEFAULT_AGENTS,
+    DEFAULT_MODELS,
+    DEFAULT_WORKSPACE,
+    FALLBACK_AGENT,
+    FALLBACK_NAME,
+)
 from postroom.settings.errors import invalid
 from postroom.settings.names import check_id
 from postroom.settings.part import SharedPart
 from postroom.settings.paths import expanded
-from postroom.settings.secrets import Secret
+from postroom.settings.secret import Secret
 from postroom.settings.sections import (
     ApiSettings,
     BudgetSettings,
@@ -39,14 +46,6 @@ from postroom.settings.sections import (
     StoreSettings,
     WebhookSettings,
 )
-
-# The agent of a room without agents; existing clients know it by this id.
-FALLBACK_AGENT = "tinyagi"
-FALLBACK_NAME = "TinyAGI Agent"
-# Ids the default agent has had, newest first.
-DEFAULT_AGENTS = (FALLBACK_AGENT, "default")
-DEFAULT_MODELS = {"anthropic": "sonnet", "openai": "gpt-5.3-codex", "opencode": "sonnet"}
-DEFAULT_WORKSPACE = "~/postroom-workspace"
 
 
 class WorkspaceSettings(SharedPart):

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
-
 from postroom.errors import InvalidField
 from postroom.settings.errors import SecretMissing
 
@@ -28,18 +26,6 @@ _MAX_BYTES = 64 * 1024
 
 # Their keys are ids that people choose, and say nothing about what is below them.
 _NAMED_BY_PEOPLE = frozenset({("agents",), ("teams",), ("custom_providers",), ("channels", "defaults")})
-
-
-class Secret(SecretStr):
-    """A secret or its handle, as it stands in the file. It prints as a mask; `reveal` gives the secret."""
-
-    @property
-    def handle(self) -> str | None:
-        value = self.get_secret_value()
-        return value if is_handle(value) else None
-
-    def reveal(self, environment: Mapping[str, str] | None = None) -> str:
-        return reveal(self.get_secret_value(), environment)
 
 
 def is_handle(value: str) -> bool:

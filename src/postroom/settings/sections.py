@@ -20,7 +20,7 @@ from postroom.settings.agents import (
 )
 from postroom.settings.names import ID, not_an_id
 from postroom.settings.part import SettingsPart, SharedPart
-from postroom.settings.secrets import Secret
+from postroom.settings.secret import Secret
 
 Count = Annotated[int, Field(ge=1)]
 DAY_S = 24 * 3600

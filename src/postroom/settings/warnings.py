@@ -31,7 +31,14 @@ def _provider(settings: Settings, provider: str) -> str | None:
     kind, colon, name = provider.partition(":")
     if kind == "custom" and colon:
         return None if name in settings.custom_providers else f'custom_providers has no "{name}"'
-    return None if not provider or provider in PROVIDERS else f'"{provider}" is not known'
+    return unknown_provider(provider) if provider else None
+
+
+def unknown_provider(name: str) -> str | None:
+    """What is wrong with a provider that is no server of one's own."""
+    if name in PROVIDERS:
+        return None
+    return f'"{name}" is not known; there are {", ".join(sorted(PROVIDERS))} and custom:NAME'
 
 
 def _teams(settings: Settings) -> Iterator[str]:

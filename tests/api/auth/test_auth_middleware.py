@@ -144,7 +144,7 @@ async def test_each_caller_has_a_measure_and_the_owner_one_only_if_it_is_set(tmp
             assert int(refused.headers["retry-after"]) > 0
             assert "5 requests" in refused.json()["error"]
             assert (await stranger.get("/healthz")).status_code == 200
-        tokens = AgentTokens(OwnerToken(TOKEN), house.front.clock)
+        tokens = AgentTokens(OwnerToken(TOKEN), house.deps.clock)
         for agent in ("coder", "lead"):
             async with house.stranger(authorization=f"Bearer {tokens.make(agent)}") as caller:
                 codes = [(await caller.get("/mcp")).status_code for _ in range(6)]

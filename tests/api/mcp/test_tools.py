@@ -33,7 +33,7 @@ async def call(house: House, token: str, tool: str, **arguments: Any) -> tuple[b
 
 
 def token_of(house: House, agent: str, message: Message | None = None) -> str:
-    tokens = AgentTokens(OwnerToken(TOKEN), house.front.clock)
+    tokens = AgentTokens(OwnerToken(TOKEN), house.deps.clock)
     return tokens.make(agent, message.id if message else "")
 
 
@@ -139,7 +139,7 @@ async def test_an_agent_writes_during_its_turn_to_its_teammates_only(busy: House
     assert fine, said
     assert (await busy.room.get(json.loads(said)["messageId"])).from_agent == "coder"
 
-    await busy.front.staff.office.cancel(turn.id)
+    await busy.deps.control.office.cancel(turn.id)
     for tool, given in (
         ("send_message", {"to": "lead", "text": "once more"}),
         ("ask_human", {"question": "really?"}),

@@ -15,7 +15,7 @@ async def test_a_server_is_spoken_to_directly_in_the_api_it_speaks(house: House,
     for wire, kind in ((None, OpenAIApi), ("anthropic", AnthropicApi)):
         body = LAB if wire is None else {**LAB, "wire": wire}
         assert (await house.http.put("/api/custom-providers/lab", json=body)).status_code == 200
-        registry = registry_for(house.front.settings.load(), tmp_path, SystemClock(), {})
+        registry = registry_for(house.settings.load(), tmp_path, SystemClock(), {})
         assert isinstance(registry.get("custom:lab"), kind)
     wrong = await house.http.put("/api/custom-providers/lab", json={**LAB, "wire": "telex"})
     assert wrong.status_code == 422
@@ -29,9 +29,9 @@ async def test_a_client_that_knows_less_takes_nothing_away(house: House) -> None
     def note(document: dict[str, dict[str, dict[str, str]]]) -> None:
         document["custom_providers"]["lab"]["note"] = "in the cellar"
 
-    house.front.settings.update(note)
+    house.settings.update(note)
     shown = (await house.http.get("/api/custom-providers")).json()["lab"]
     known = {name: shown[name] for name in LAB}
     await house.http.put("/api/custom-providers/lab", json={**known, "name": "Laboratory"})
-    kept = house.front.settings.document()["custom_providers"]["lab"]
+    kept = house.settings.document()["custom_providers"]["lab"]
     assert kept == {**LAB, "name": "Laboratory", "wire": "anthropic", "note": "in the cellar"}

@@ -203,7 +203,7 @@ async def schedule(on: Replay) -> None:
 
 
 async def knock(on: Replay) -> None:
-    pairings = Pairings(on.house.room, on.house.front.clock)
+    pairings = Pairings(on.house.room, on.house.deps.clock)
     for channel, sender_id, sender, code in (
         ("telegram", "42", "Bob", "ABCD1234"),
         ("discord", "77", "Eve", "EVEE0000"),
@@ -219,15 +219,15 @@ async def pair(on: Replay) -> None:
 
 
 async def keep_chat(on: Replay) -> None:
-    folder = on.house.front.home / "chats" / "dev"
+    folder = on.house.home / "chats" / "dev"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "2026-01-01.md").write_text("# talk\n")
 
 
 async def keep_log(on: Replay) -> None:
-    on.house.front.logs.mkdir(exist_ok=True)
+    on.house.logs.mkdir(exist_ok=True)
     line = {"time": "2026-11-15T20:54:08.153Z", "level": "INFO", "text": "ready \u001b[31m"}
-    (on.house.front.logs / "postroom.log").write_text(f"{json.dumps(line)}\nnot JSON\n")
+    (on.house.logs / "postroom.log").write_text(f"{json.dumps(line)}\nnot JSON\n")
 
 
 BEFORE: dict[str, Step] = {

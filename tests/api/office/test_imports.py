@@ -17,7 +17,7 @@ from tests.office.imports.installations import NOW, fingerprint, insert, mail
 @pytest.fixture
 async def still(tmp_path: Path) -> AsyncIterator[House]:
     """A house whose agents do not work, with what its owner uses."""
-    async with opened(tmp_path, works=False, visitors=False) as house:
+    async with opened(tmp_path, works=False) as house:
         yield house
 
 
@@ -42,7 +42,7 @@ async def test_a_dry_run_tells_what_would_come_and_changes_nothing(still: House,
     home = installations.head(tmp_path)
     source = fingerprint(home, tmp_path / "their-work")
     ours = fingerprint(tmp_path / "work") if (tmp_path / "work").exists() else None
-    settings = still.front.settings.path.read_bytes()
+    settings = still.settings.path.read_bytes()
     before = (await still.room.head()).seq
     plan = await move(still, home, dry_run=True)
     assert (plan["agents"], plan["teams"], plan["moved"]) == (["writer", "editor"], ["press"], {})
@@ -64,7 +64,7 @@ async def test_a_dry_run_tells_what_would_come_and_changes_nothing(still: House,
     assert any("6 open messages" in note for note in plan["notes"])
     assert any("files" in note and "copied" in note for note in plan["notes"])
     assert (await still.room.head()).seq == before
-    assert still.front.settings.path.read_bytes() == settings
+    assert still.settings.path.read_bytes() == settings
     assert (fingerprint(tmp_path / "work") if (tmp_path / "work").exists() else None) == ours
     assert fingerprint(home, tmp_path / "their-work") == source
 
@@ -107,7 +107,7 @@ async def test_agents_come_with_their_folders_and_settings(still: House, tmp_pat
     assert "# My own rules" in (folder / "AGENTS.md").read_text()
     assert (folder / ".claude" / "skills").is_symlink()
     assert not (folder / "reset_flag").exists()
-    stored = still.front.settings.document()
+    stored = still.settings.document()
     assert stored["channels"]["telegram"]["bot_token"] == "1234567:secret"
     assert stored["channels"]["enabled"] == ["telegram"]
     assert "discord" not in stored["channels"], "a placeholder is no token"
@@ -162,7 +162,7 @@ async def test_answers_not_delivered_wait_for_their_channel_with_their_files(
         "telegram_00000005",
     )
     [file] = answer["files"]
-    assert os.path.dirname(file) == str(still.front.home / "files")
+    assert os.path.dirname(file) == str(still.home / "files")
     assert _text(file) == "the plan"
     assert any("not to be had" in note for note in done["notes"]), "files from elsewhere stay where they are"
     assert await get(still, "/api/responses/pending?channel=web") == []
@@ -287,7 +287,7 @@ async def test_a_tinyclaw_of_files_is_taken_over(still: House, tmp_path: Path) -
         "second",
     ]
     assert (tmp_path / "work" / "default" / "memory" / "facts.md").exists()
-    stored = still.front.settings.document()
+    stored = still.settings.document()
     assert stored["channels"]["discord"]["bot_token"] == "d-token"
     assert (await get(still, "/api/agents"))["default"]["model"] == "opus"
     again = await move(still, home, kind="tinyclaw")
@@ -301,7 +301,7 @@ async def test_the_settings_of_the_very_first_one_are_understood(still: House, t
     found = {"channel": "both", "model": "opus", "discord_bot_token": "d", "heartbeat_interval": 500}
     (home / "settings.json").write_text(json.dumps(found))
     done = await move(still, home, kind="tinyclaw")
-    stored = still.front.settings.document()
+    stored = still.settings.document()
     assert stored["channels"]["enabled"] == ["discord", "whatsapp"]
     assert stored["channels"]["discord"]["bot_token"] == "d"
     assert any("500" in note for note in done["notes"]), "heartbeats cost money, so they stay off"
@@ -343,7 +343,7 @@ async def test_a_source_at_work_is_read_and_not_touched(still: House, tmp_path: 
         assert done["moved"]["open messages"] == 7, "what is committed only in the log comes too"
         told = " ".join(done["notes"])
         assert f"process {os.getpid()}" in told
-        assert still.front.settings.document()["channels"].get("enabled") in (None, []), "both would answer"
+        assert still.settings.document()["channels"].get("enabled") in (None, []), "both would answer"
         insert(writer, "messages", **mail(61, "@writer it still can write", agent="writer"))
     finally:
         writer.close()

@@ -23,7 +23,7 @@ def board(room: Room) -> Board:
 async def test_a_task_is_shown_in_the_shape_clients_know(board: Board, clock: ManualClock) -> None:
     alpha = await board.projects.add("Alpha", description="first")
     now = clock.now() // 1000
-    assert alpha.shown() == {
+    assert alpha.document() == {
         "id": alpha.id,
         "name": "Alpha",
         "description": "first",
@@ -36,7 +36,7 @@ async def test_a_task_is_shown_in_the_shape_clients_know(board: Board, clock: Ma
     task = await board.add(
         "T1", description="d", status="todo", assignee="coder", assignee_type="agent", project=alpha.id
     )
-    assert list(task.shown().items()) == [
+    assert list(task.document().items()) == [
         ("id", task.id),
         ("number", 1),
         ("title", "T1"),
@@ -51,7 +51,7 @@ async def test_a_task_is_shown_in_the_shape_clients_know(board: Board, clock: Ma
         ("identifier", "ALP-1"),
     ]
     plain = await board.add("T2")
-    assert "projectId" not in plain.shown()
+    assert "projectId" not in plain.document()
     assert (plain.identifier, plain.status, plain.assignee_type) == ("T-1", Status.BACKLOG, "")
 
 
@@ -203,7 +203,7 @@ async def test_comments_are_kept_in_order_and_go_with_their_task(
     await board.comments.add(other.id, "elsewhere")
     assert await board.comments.of(task.id) == [first, second]
     assert await board.comments.count(task.id) == 2
-    assert second.shown() == {
+    assert second.document() == {
         "id": second.id,
         "taskId": task.id,
         "author": "coder",

@@ -54,6 +54,8 @@ NEEDS: dict[tuple[str, ...], set[str]] = {
     ("publish", "jobs", "x"): {"rich", "postroom.kernel.engine"},
     ("publish", "jobs", "x", "--json", "--delay", "2s", "--label", "a=b"): {"postroom.kernel.engine"},
     ("claim", "jobs", "--json"): {"postroom.kernel.engine"},
+    ("settings", "get", "agents"): {"rich"},
+    ("settings", "get", "agents", "--json"): set(),
     ("logs",): {"rich"},
     ("status", "--json"): set(),
 }
@@ -62,7 +64,8 @@ NEEDS: dict[tuple[str, ...], set[str]] = {
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     shell = Shell(tmp_path_factory.mktemp("quick"))
-    assert shell("queue", "create", "jobs").code == 0
+    for words in ("queue create jobs", "settings show"):
+        assert shell(*words.split()).code == 0
     return shell
 
 

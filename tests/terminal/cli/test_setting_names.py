@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from postroom.settings.field_names import nearest_name, unknown_names
 from postroom.settings.model import Settings
-from postroom.terminal.cli.setting_names import meant, unknown
 from tests.terminal.cli.runner import Cli
 
 
@@ -24,9 +24,9 @@ from tests.terminal.cli.runner import Cli
     ],
 )
 def test_an_unknown_name_is_found_and_the_nearest_told(written: str, known: str | None) -> None:
-    assert unknown(written) == [written]
-    assert meant(written) == known
-    assert known is None or not unknown(known)
+    assert unknown_names(written) == [written]
+    assert nearest_name(written) == known
+    assert known is None or not unknown_names(known)
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_an_unknown_name_is_found_and_the_nearest_told(written: str, known: str 
     ],
 )
 def test_names_inside_a_value_are_looked_at_too(name: str, value: Any, strange: list[str]) -> None:
-    assert unknown(name, value) == strange
+    assert unknown_names(name, value) == strange
 
 
 def test_every_part_of_the_settings_is_known() -> None:
     whole = Settings().model_dump(mode="json")
-    assert [strange for name, value in whole.items() for strange in unknown(name, value)] == []
+    assert [strange for name, value in whole.items() for strange in unknown_names(name, value)] == []
 
 
 def test_a_misspelt_setting_is_refused_unless_it_is_forced(cli: Cli) -> None:

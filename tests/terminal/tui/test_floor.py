@@ -4,21 +4,37 @@ import io
 
 from rich.console import Console
 
+from postroom.office.agents.views import agent_view, team_view
+from postroom.services.rooms import RoomPost
+from postroom.services.workload import WorkloadCounts
+from postroom.settings.model import parse
 from postroom.terminal.tui.chatroom import line
 from postroom.terminal.tui.floor import KEPT, REST_S, Doing, Floor
 from postroom.terminal.tui.render import frame
 
-AGENTS = {
-    name: {"name": name.title(), "provider": "script", "model": "m"} for name in ("lead", "coder", "writer")
+DOCUMENT = {
+    "agents": {
+        name: {"name": name.title(), "provider": "script", "model": "m"}
+        for name in ("lead", "coder", "writer")
+    },
+    "teams": {
+        "dev": {"name": "Dev", "agents": ["lead", "coder"], "leader_agent": "lead"},
+        "press": {"name": "Press", "agents": ["writer"], "leader_agent": "writer"},
+    },
 }
-TEAMS = {
-    "dev": {"name": "Dev", "agents": ["lead", "coder"], "leader_agent": "lead"},
-    "press": {"name": "Press", "agents": ["writer"], "leader_agent": "writer"},
-}
+SETTINGS = parse(DOCUMENT)
+AGENTS = {name: agent_view(SETTINGS, DOCUMENT, name) for name in DOCUMENT["agents"]}
+TEAMS = {name: team_view(SETTINGS, DOCUMENT, name) for name in DOCUMENT["teams"]}
 
 
 def floor(team: str | None = None) -> Floor:
     return Floor.of(AGENTS, TEAMS, team, 1000.0)
+
+
+def counts(dead: int) -> WorkloadCounts:
+    return WorkloadCounts(
+        incoming=2, queued=1, processing=1, completed=0, dead=dead, outgoing=0, conversations=0
+    )
 
 
 def drawn(seen: Floor, now: float = 1000.0, *, live: bool = True) -> str:
@@ -56,8 +72,8 @@ def test_hand_offs_failures_and_counts_show() -> None:
     seen.see("agent:mention", {"fromAgent": "writer", "toAgent": "ghost"}, 1001)
     assert list(seen.flow) == [("lead", "coder")]
     assert seen.cards["coder"].doing is Doing.WAITING
-    assert not seen.count({"incoming": 2, "queued": 1, "processing": 1, "dead": 3})
-    assert seen.count({"incoming": 2, "queued": 1, "processing": 1, "dead": 4})
+    assert not seen.count(counts(3))
+    assert seen.count(counts(4))
     seen.failed("coder", "no key", 1002)
     text = drawn(seen, 1061)
     for told in (
@@ -103,5 +119,4 @@ def test_a_text_cannot_draw_on_the_terminal() -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "[bold]x[/bold]" in text
-    row = {"from_agent": evil, "message": evil, "created_at": 0}
-    assert "\x1b" not in line(row)
+    assert "\x1b" not in line(RoomPost(1, "dev", evil, evil, 0))

@@ -63,7 +63,7 @@ def _logs_as_they_are() -> Iterator[None]:
         root.setLevel(level)
 
 
-def _shown_to_their_callers(front: Dependencies) -> Any:
+def _shown_to_their_callers(deps: Dependencies) -> Any:
     """The list of tools leaves out what the caller cannot use."""
 
     async def listed(context: Any, call_next: Any) -> Any:
@@ -77,11 +77,11 @@ def _shown_to_their_callers(front: Dependencies) -> Any:
     return listed
 
 
-def tool_server(front: Dependencies) -> MCPServer[Any]:
+def tool_server(deps: Dependencies) -> MCPServer[Any]:
     with _logs_as_they_are():
         server: MCPServer[Any] = MCPServer("postroom", instructions=ABOUT, version=__version__)
-    server.middleware.append(_shown_to_their_callers(front))
-    tools = Tools(front)
+    server.middleware.append(_shown_to_their_callers(deps))
+    tools = Tools(deps)
 
     def _caller(context: Context[Any, Any]) -> Caller:
         caller = _visitor(context.request_context.request)
@@ -92,7 +92,7 @@ def tool_server(front: Dependencies) -> MCPServer[Any]:
     async def _in_queues(context: Context[Any, Any], work: Callable[[Caller], Awaitable[Any]]) -> Any:
         """Counted and audited like any other request of the caller."""
         caller = _visitor(context.request_context.request)
-        await front.services.authentication.admit(caller)
+        await deps.services.authentication.admit(caller)
         return await work(caller.with_request(str(uuid.uuid4())))
 
     @server.tool()
@@ -155,9 +155,9 @@ def tool_server(front: Dependencies) -> MCPServer[Any]:
     return server
 
 
-def tool_app(front: Dependencies) -> Starlette:
+def tool_app(deps: Dependencies) -> Starlette:
     """Each request stands alone, so that a restart of the house disturbs no client."""
-    served = tool_server(front).streamable_http_app(
+    served = tool_server(deps).streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
         json_response=True,

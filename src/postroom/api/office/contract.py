@@ -4,6 +4,7 @@ from postroom.errors import PostroomError
 from postroom.office.agents.errors import AgentNotFound, TeamNotFound
 from postroom.office.schedules.errors import InvalidCron, LabelTaken, NotInFuture, ScheduleNotFound
 from postroom.office.tasks.errors import CommentNotFound, ProjectNotFound, TaskNotFound
+from postroom.services.providers import HarnessUnknown
 
 KNOWN: dict[type[PostroomError], tuple[int, str]] = {
     AgentNotFound: (404, "agent '{agent}' not found"),
@@ -14,6 +15,7 @@ KNOWN: dict[type[PostroomError], tuple[int, str]] = {
     ScheduleNotFound: (404, "schedule '{schedule}' not found"),
     InvalidCron: (400, "Invalid cron expression: {problem}"),
     NotInFuture: (400, "runAt must be in the future"),
+    HarnessUnknown: (400, 'harness must be "claude" or "codex"'),  # as clients know it; ours is one more
     LabelTaken: (400, "A schedule with label '{label}' already exists"),
 }
 

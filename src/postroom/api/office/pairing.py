@@ -1,18 +1,19 @@
 """Pairing: who has asked to write to the office, and who may."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import Field
 
-from postroom.api.dependencies import Dependencies
+from postroom.api.dependencies import Asked, Dependencies
 from postroom.api.error_responses import needs
 from postroom.api.openapi import AnswerModel, Id, ObjectBody, Ok, answers
 from postroom.api.responses import OK, Json
-from postroom.office.pairing import CodeNotFound, PairingNotFound, Pairings
+from postroom.office.pairing import CodeNotFound, PairingNotFound
+from postroom.services.office_documents import pairing_document
 
 
-class Code(ObjectBody):
+class PairingCode(ObjectBody):
     code: Annotated[str, Field(min_length=1, max_length=100)]
 
 
@@ -20,46 +21,42 @@ def _not_found(sentence: str) -> Json:
     return Json({"ok": False, "error": sentence, "code": "NOT_FOUND"}, status_code=404)
 
 
-def routes(front: Dependencies) -> APIRouter:
+def routes(deps: Dependencies) -> APIRouter:
     api = APIRouter(tags=["pairing"])
-    pairings = Pairings(front.room, front.clock)
+    pairings = deps.services.pairing
 
     @api.get("/api/pairing", responses=answers(AnswerModel))
-    async def list_pairings() -> Json:
+    async def list_pairings(caller: Asked) -> Json:
         """Strangers who wait with a code, and people who may write."""
-        found: dict[str, list[Any]] = {
-            "pending": [pairing.shown() for pairing in await pairings.waiting()],
-            "approved": [pairing.shown() for pairing in await pairings.approved()],
-        }
-        return Json(found)
+        return Json(pairing_document(await pairings.list_all(caller)))
 
     @api.post(
         "/api/pairing/approve",
         responses=answers(Ok, 400, 404),
         openapi_extra={**needs("code is required", "code"), "x-ok": True},
     )
-    async def approve(given: Code) -> Json:
+    async def approve(caller: Asked, given: PairingCode) -> Json:
         """Let the person with this code write."""
         try:
-            pairing = await pairings.approve(given.code)
+            pairing = await pairings.approve(caller, given.code)
         except CodeNotFound:
             return _not_found(f"Pairing code not found: {given.code.upper()}")
-        return Json({"ok": True, "entry": pairing.shown()})
+        return Json({"ok": True, "entry": pairing.document()})
 
     @api.delete("/api/pairing/pending/{code}", responses=answers(Ok, 404))
-    async def dismiss(code: Id) -> Json:
+    async def dismiss(caller: Asked, code: Id) -> Json:
         """Forget a stranger who waits."""
         try:
-            await pairings.dismiss(code)
+            await pairings.dismiss(caller, code)
         except CodeNotFound:
             return _not_found("Pending pairing not found")
         return Json(OK)
 
     @api.delete("/api/pairing/{channel}/{sender}", responses=answers(Ok, 404))
-    async def revoke(channel: Id, sender: Id) -> Json:
+    async def revoke(caller: Asked, channel: Id, sender: Id) -> Json:
         """The person may not write any more."""
         try:
-            await pairings.revoke(channel, sender)
+            await pairings.revoke(caller, channel, sender)
         except PairingNotFound:
             return _not_found("Pairing not found")
         return Json(OK)

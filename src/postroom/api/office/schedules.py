@@ -1,18 +1,17 @@
 """Schedules: what is sent to whom by itself, and when."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from postroom.api.dependencies import Dependencies
+from postroom.api.dependencies import Asked, Dependencies
 from postroom.api.error_responses import needs
 from postroom.api.openapi import AnswerModel, Id, ObjectBody, Ok, Word, answers
 from postroom.api.responses import OK, Json
-from postroom.clock import from_datetime, iso
 from postroom.errors import PostroomError
-from postroom.office.schedules import Schedule, Schedules
+from postroom.services.office_documents import schedule_document
+from postroom.services.schedules import moment
 
 NEEDED = "agentId, message, and either cron or runAt are required"
 
@@ -50,46 +49,10 @@ class TimeMissing(PostroomError):
     http_status = 400
 
 
-class NoDate(PostroomError):
-    """Invalid runAt date"""
-
-    code = "VALIDATION_ERROR"
-    http_status = 400
-
-
-def shown(schedule: Schedule) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "id": schedule.id,
-        "label": schedule.label,
-        "cron": schedule.cron,
-        "agentId": schedule.to,
-        "message": schedule.text,
-        "channel": schedule.channel,
-        "sender": schedule.sender,
-        "enabled": schedule.enabled,
-        "createdAt": schedule.created_at // 1000,
-        "zone": schedule.zone,
-        "missed": schedule.missed.value,
-    }
-    if schedule.at is not None:
-        found["runAt"] = iso(schedule.at)
-    return found
-
-
-def moment(text: str) -> int:
-    """An ISO time; one without a zone is UTC."""
-    try:
-        found = datetime.fromisoformat(text)
-        found = found if found.tzinfo else found.replace(tzinfo=UTC)
-        return from_datetime(found)
-    except (ValueError, OverflowError):
-        raise NoDate from None
-
-
 _NAMES = {"agentId": "to", "message": "text"}
 
 
-def _given(body: ObjectBody) -> dict[str, Any]:
+def _fields(body: ObjectBody) -> dict[str, Any]:
     found = body.model_dump(exclude_none=True)
     run_at = found.pop("runAt", None)
     if run_at:
@@ -99,45 +62,45 @@ def _given(body: ObjectBody) -> dict[str, Any]:
     return {_NAMES.get(name, name): value for name, value in found.items()}
 
 
-def routes(front: Dependencies) -> APIRouter:
+def routes(deps: Dependencies) -> APIRouter:
     api = APIRouter(tags=["schedules"])
-
-    def book() -> Schedules:
-        return front.staff.office.schedules
+    schedules = deps.services.schedules
 
     @api.get("/api/schedules", responses=answers(list[AnswerModel]))
-    async def list_schedules(agent: Annotated[str | None, Query(max_length=200)] = None) -> Json:
+    async def list_schedules(
+        caller: Asked, agent: Annotated[str | None, Query(max_length=200)] = None
+    ) -> Json:
         """All schedules, or those of one agent."""
-        return Json([shown(schedule) for schedule in await book().all(agent or None)])
+        found = await schedules.list_all(caller, agent or None)
+        return Json([schedule_document(schedule) for schedule in found])
 
     @api.post(
         "/api/schedules",
         responses=answers(Ok, 400, 409),
         openapi_extra=needs(NEEDED, "agentId", "message"),
     )
-    async def add_schedule(wanted: NewSchedule) -> Json:
+    async def add_schedule(caller: Asked, wanted: NewSchedule) -> Json:
         """Send something by a cron expression, or once at a time."""
         if not wanted.cron and not wanted.runAt:
             raise TimeMissing
-        given = _given(wanted)
-        to, text = given.pop("to"), given.pop("text")
-        return Json({"ok": True, "schedule": shown(await book().add(to, text, **given))})
+        schedule = await schedules.add(caller, **_fields(wanted))
+        return Json({"ok": True, "schedule": schedule_document(schedule)})
 
     @api.put("/api/schedules/{id}", responses=answers(Ok, 400, 404, 409))
-    async def change_schedule(id: Id, change: ScheduleChange) -> Json:  # noqa: A002
+    async def change_schedule(caller: Asked, id: Id, change: ScheduleChange) -> Json:  # noqa: A002
         """Change any of a schedule's fields."""
-        return Json({"ok": True, "schedule": shown(await book().change(id, **_given(change)))})
+        schedule = await schedules.change(caller, id, **_fields(change))
+        return Json({"ok": True, "schedule": schedule_document(schedule)})
 
     @api.delete("/api/schedules/{id}", responses=answers(Ok, 404, 409))
-    async def remove_schedule(id: Id) -> Json:  # noqa: A002
+    async def remove_schedule(caller: Asked, id: Id) -> Json:  # noqa: A002
         """Remove a schedule, named by its id or its label."""
-        await book().remove(id)
+        await schedules.remove(caller, id)
         return Json(OK)
 
     @api.post("/api/schedules/{id}/run", responses=answers(Ok, 404))
-    async def run_schedule(id: Id) -> Json:  # noqa: A002
+    async def run_schedule(caller: Asked, id: Id) -> Json:  # noqa: A002
         """Send it once more, now."""
-        receipt = await book().run_now(id)
-        return Json({"ok": True, "messageId": receipt.id})
+        return Json({"ok": True, "messageId": await schedules.run(caller, id)})
 
     return api

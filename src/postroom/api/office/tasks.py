@@ -5,11 +5,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from postroom.api.dependencies import Dependencies
+from postroom.api.dependencies import Asked, Dependencies
 from postroom.api.error_responses import needs
 from postroom.api.openapi import AnswerModel, Id, ObjectBody, Ok, Text, answers
 from postroom.api.responses import OK, Json
-from postroom.office.tasks import Board
 
 Filter = Annotated[str | None, Query(max_length=200)]
 
@@ -60,7 +59,7 @@ class ProjectChange(ObjectBody):
 _NAMES = {"assigneeType": "assignee_type", "projectId": "project", "sortOrder": "sort_order"}
 
 
-def _given(body: ObjectBody) -> dict[str, Any]:
+def _fields(body: ObjectBody) -> dict[str, Any]:
     found = body.model_dump(exclude_none=True)
     # A null takes a task out of its project, as an empty text does.
     if "projectId" in body.model_fields_set and found.get("projectId") is None:
@@ -68,104 +67,108 @@ def _given(body: ObjectBody) -> dict[str, Any]:
     return {_NAMES.get(name, name): value for name, value in found.items()}
 
 
-def routes(front: Dependencies) -> APIRouter:
+def routes(deps: Dependencies) -> APIRouter:
     api = APIRouter(tags=["tasks"])
-    board = Board(front.room, lambda: front.staff.office.directory)
-    comments, projects = board.comments, board.projects
+    tasks, projects = deps.services.tasks, deps.services.projects
 
     @api.get("/api/tasks", responses=answers(list[AnswerModel]))
     async def list_tasks(
+        caller: Asked,
         project: Annotated[str | None, Query(max_length=200, alias="projectId")] = None,
         status: Filter = None,
         assignee: Filter = None,
     ) -> Json:
         """All tasks, or those of a project, a column, an assignee."""
-        found = await board.all(project=project or None, status=status or None, assignee=assignee or None)
-        return Json([task.shown() for task in found])
+        found = await tasks.list_all(
+            caller, project=project or None, status=status or None, assignee=assignee or None
+        )
+        return Json([task.document() for task in found])
 
     @api.post(
         "/api/tasks", responses=answers(Ok, 400, 404, 409), openapi_extra=needs("title is required", "title")
     )
-    async def add_task(task: NewTask) -> Json:
+    async def add_task(caller: Asked, task: NewTask) -> Json:
         """Add a task to the board."""
-        return Json({"ok": True, "task": (await board.add(**_given(task))).shown()})
+        return Json({"ok": True, "task": (await tasks.add(caller, **_fields(task))).document()})
 
     @api.put(
         "/api/tasks/reorder",
         responses=answers(Ok, 400, 404, 409),
         openapi_extra=needs("columns map is required", "columns"),
     )
-    async def reorder(wanted: Columns) -> Json:
+    async def reorder(caller: Asked, wanted: Columns) -> Json:
         """Put tasks into columns, in this order."""
-        await board.reorder(wanted.columns)
+        await tasks.reorder(caller, wanted.columns)
         return Json(OK)
 
     @api.get("/api/tasks/{id}", responses=answers(AnswerModel, 404))
-    async def show_task(id: Id) -> Json:  # noqa: A002
+    async def show_task(caller: Asked, id: Id) -> Json:  # noqa: A002
         """One task, with the number of its comments."""
-        task = await board.show(id)
-        return Json({**task.shown(), "commentCount": await comments.count(id)})
+        task = await tasks.get(caller, id)
+        return Json({**task.document(), "commentCount": await tasks.count_comments(caller, id)})
 
     @api.put("/api/tasks/{id}", responses=answers(Ok, 400, 404, 409))
-    async def change_task(id: Id, change: TaskChange) -> Json:  # noqa: A002
+    async def change_task(caller: Asked, id: Id, change: TaskChange) -> Json:  # noqa: A002
         """Change any of a task's fields; an empty `projectId` takes it out of its project."""
-        return Json({"ok": True, "task": (await board.change(id, **_given(change))).shown()})
+        return Json({"ok": True, "task": (await tasks.change(caller, id, **_fields(change))).document()})
 
     @api.delete("/api/tasks/{id}", responses=answers(Ok, 404, 409))
-    async def remove_task(id: Id) -> Json:  # noqa: A002
+    async def remove_task(caller: Asked, id: Id) -> Json:  # noqa: A002
         """Remove a task and its comments."""
-        await board.remove(id)
+        await tasks.remove(caller, id)
         return Json(OK)
 
     @api.get("/api/tasks/{id}/comments", responses=answers(list[AnswerModel], 404))
-    async def list_comments(id: Id) -> Json:  # noqa: A002
+    async def list_comments(caller: Asked, id: Id) -> Json:  # noqa: A002
         """What was said about a task, the oldest first."""
-        return Json([comment.shown() for comment in await comments.of(id)])
+        return Json([comment.document() for comment in await tasks.comments(caller, id)])
 
     @api.post(
         "/api/tasks/{id}/comments",
         responses=answers(Ok, 400, 404, 409),
         openapi_extra=needs("content is required", "content"),
     )
-    async def add_comment(id: Id, said: NewComment) -> Json:  # noqa: A002
+    async def add_comment(caller: Asked, id: Id, said: NewComment) -> Json:  # noqa: A002
         """Say something about a task."""
-        made = await comments.add(
-            id, said.content, author=said.author or "User", author_type=said.authorType or "user"
+        made = await tasks.comment(
+            caller, id, said.content, author=said.author or "", author_type=said.authorType or ""
         )
-        return Json({"ok": True, "comment": made.shown()})
+        return Json({"ok": True, "comment": made.document()})
 
     @api.delete("/api/comments/{id}", responses=answers(Ok, 404, 409))
-    async def remove_comment(id: Id) -> Json:  # noqa: A002
+    async def remove_comment(caller: Asked, id: Id) -> Json:  # noqa: A002
         """Remove a comment."""
-        await comments.remove(id)
+        await tasks.remove_comment(caller, id)
         return Json(OK)
 
     @api.get("/api/projects", responses=answers(list[AnswerModel]))
-    async def list_projects(status: Filter = None) -> Json:
+    async def list_projects(caller: Asked, status: Filter = None) -> Json:
         """All projects, the newest first."""
-        return Json([project.shown() for project in await projects.all(status or None)])
+        return Json([project.document() for project in await projects.list_all(caller, status or None)])
 
     @api.post(
         "/api/projects", responses=answers(Ok, 400, 409), openapi_extra=needs("name is required", "name")
     )
-    async def add_project(project: NewProject) -> Json:
+    async def add_project(caller: Asked, project: NewProject) -> Json:
         """Add a project; its prefix and colour are chosen for it."""
-        return Json({"ok": True, "project": (await projects.add(**_given(project))).shown()})
+        return Json({"ok": True, "project": (await projects.add(caller, **_fields(project))).document()})
 
     @api.get("/api/projects/{id}", responses=answers(AnswerModel, 404))
-    async def show_project(id: Id) -> Json:  # noqa: A002
+    async def show_project(caller: Asked, id: Id) -> Json:  # noqa: A002
         """One project."""
-        return Json((await projects.show(id)).shown())
+        return Json((await projects.get(caller, id)).document())
 
     @api.put("/api/projects/{id}", responses=answers(Ok, 400, 404, 409))
-    async def change_project(id: Id, change: ProjectChange) -> Json:  # noqa: A002
+    async def change_project(caller: Asked, id: Id, change: ProjectChange) -> Json:  # noqa: A002
         """Change any of a project's fields."""
-        return Json({"ok": True, "project": (await projects.change(id, **_given(change))).shown()})
+        return Json(
+            {"ok": True, "project": (await projects.change(caller, id, **_fields(change))).document()}
+        )
 
     @api.delete("/api/projects/{id}", responses=answers(Ok, 404, 409))
-    async def remove_project(id: Id) -> Json:  # noqa: A002
+    async def remove_project(caller: Asked, id: Id) -> Json:  # noqa: A002
         """Remove a project. Its tasks stay, without one."""
-        await board.remove_project(id)
+        await projects.remove(caller, id)
         return Json(OK)
 
     return api

@@ -19,7 +19,7 @@ ABOUT = {
 }
 
 
-def routes(front: Dependencies, tail: EventTail) -> APIRouter:
+def routes(deps: Dependencies, tail: EventTail) -> APIRouter:
     api = APIRouter(tags=["events"])
 
     @api.get("/api/events/stream", responses={**answers(), 200: ABOUT}, response_model=None)
@@ -38,7 +38,7 @@ def routes(front: Dependencies, tail: EventTail) -> APIRouter:
             start = place(since, "since")
         start = min(start, tail.end)
         wanted = EventFilter(words(type), words(agent), words(team))
-        now = front.clock.now() // 1000
+        now = deps.clock.now() // 1000
         greeting = frame(start, "connected", {"timestamp": now}).wire
 
         async def body():

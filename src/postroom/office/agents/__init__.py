@@ -9,6 +9,7 @@ from postroom.office.agents.errors import (
     BackupNotFound,
     BackupUnusable,
     LeadsTeams,
+    TeamExists,
     TeamNotFound,
 )
 from postroom.office.agents.views import AgentView, TeamView
@@ -24,6 +25,7 @@ __all__ = [
     "LeadsTeams",
     "Removed",
     "Staff",
+    "TeamExists",
     "TeamNotFound",
     "TeamView",
 ]

@@ -1,6 +1,6 @@
 """What can be wrong with a change to agents or teams. None of these changes anything."""
 
-from postroom.errors import Conflict, NotFound
+from postroom.errors import Conflict, Invalid, NotFound
 
 
 class AgentNotFound(NotFound):
@@ -16,9 +16,28 @@ class TeamNotFound(NotFound):
 
 
 class AgentExists(Conflict):
-    """There is an agent "{agent}" already. Change it, or choose another id."""
+    """There is an agent "{agent}" already. To change it: postroom agent set {agent}, or postroom settings
+    set agents.{agent}.NAME VALUE"""
 
     code = "AGENT_EXISTS"
+
+
+class TeamExists(Conflict):
+    """There is a team "{team}" already. To change it: postroom team add-agent"""
+
+    code = "TEAM_EXISTS"
+
+
+class NotInTeam(Invalid):
+    """@{agent} is not in #{team}. Nothing was changed."""
+
+    code = "AGENT_NOT_IN_TEAM"
+
+
+class LeaderNeeded(Invalid):
+    """@{agent} leads #{team}; say who leads then: --leader NAME"""
+
+    code = "LEADER_NEEDED"
 
 
 class LeadsTeams(Conflict):

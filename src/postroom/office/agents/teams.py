@@ -1,11 +1,11 @@
 """The teams of a room: shown, added, changed and removed, with members that exist and a leader among them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from postroom.errors import InvalidField
 from postroom.office.agents.entries import Document, Entry, check_fields, entries, folded, key_of, merged
-from postroom.office.agents.errors import TeamNotFound
+from postroom.office.agents.errors import LeaderNeeded, NotInTeam, TeamNotFound
 from postroom.office.agents.views import TeamView, team_view
 from postroom.settings.agents import TeamSettings
 from postroom.settings.file import SettingsFile
@@ -50,6 +50,41 @@ class Teams:
 
         settings = self._file.update(change)
         return team_view(settings, self._file.document(), small), added[-1]
+
+    def add_member(self, team: str, agent: str) -> TeamView:
+        return self._change_members(team, lambda entry: [*entry["agents"], folded("agent", agent)])
+
+    def remove_member(self, team: str, agent: str, leader: str = "") -> TeamView:
+        """`leader` is who leads then."""
+        agent = folded("agent", agent)
+
+        def left(entry: Entry) -> list[str]:
+            members = [name for name in entry["agents"] if name.lower() != agent]
+            if len(members) == len(entry["agents"]):
+                raise NotInTeam(agent=agent, team=team)
+            entry["leader_agent"] = leader or entry.get("leader_agent")
+            if (entry["leader_agent"] or "").lower() == agent:
+                raise LeaderNeeded(agent=agent, team=team)
+            return members
+
+        return self._change_members(team, left)
+
+    def _change_members(self, team: str, change_members: Callable[[Entry], list[str]]) -> TeamView:
+        """Under the lock, so that of two changes at once neither undoes the other."""
+        small = folded("team", team)
+
+        def change(document: Document) -> None:
+            settings = parse(document, self._file.path)
+            part = entries(document, "teams")
+            key = key_of(part, small)
+            if key is None:
+                raise TeamNotFound(team=small)
+            entry = part[key]
+            entry["agents"] = list(dict.fromkeys(change_members(entry)))
+            _check(entry, set(settings.present_agents()))
+
+        settings = self._file.update(change)
+        return team_view(settings, self._file.document(), small)
 
     def remove_team(self, team: str) -> None:
         """Its agents stay. What was said in its room stays in the room's queue."""

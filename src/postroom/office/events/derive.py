@@ -50,7 +50,7 @@ def length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _said(message: Message) -> str:
+def said(message: Message) -> str:
     """What the person wrote, with the prefix that routed it."""
     body = message.body if isinstance(message.body, dict) else {}
     return str(body.get("said") or f"{body.get('prefix', '')}{text_of(message)}")
@@ -78,7 +78,7 @@ def _enqueued(message: Message) -> Told:
         "agent": message.agent,
         "channel": message.channel,
         "sender": message.sender,
-        "message": _said(message)[:SHORT],
+        "message": said(message)[:SHORT],
     }
     return [("message:incoming", data), ("message_enqueued", data)]
 
@@ -111,7 +111,7 @@ async def _started(event: Event, lookup: Lookup) -> Told:
         received = {
             "channel": message.channel,
             "sender": message.sender,
-            "message": _said(message)[:SHORT],
+            "message": said(message)[:SHORT],
             "messageId": client_id(message),
         }
         routed = {

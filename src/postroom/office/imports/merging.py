@@ -12,7 +12,8 @@ import msgspec
 from postroom.errors import InvalidField
 from postroom.office.imports.source import ONLY_AGENT, ImportSource
 from postroom.settings import InvalidSettings, secrets
-from postroom.settings.model import DEFAULT_MODELS, Settings, parse
+from postroom.settings.defaults import DEFAULT_MODELS
+from postroom.settings.model import Settings, parse
 from postroom.settings.names import is_id, suggestion
 from postroom.settings.paths import expanded
 

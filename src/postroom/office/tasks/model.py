@@ -66,7 +66,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     def identifier(self) -> str:
         return f"{self.prefix}-{self.number}"
 
-    def shown(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
             "id": self.id,
             "number": self.number,
@@ -97,7 +97,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int = 0
     updated_at: int = 0
 
-    def shown(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         return {
             "id": self.id,
             "name": self.name,
@@ -118,7 +118,7 @@ class Comment(msgspec.Struct, frozen=True, kw_only=True):
     content: str
     created_at: int = 0
 
-    def shown(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         return {
             "id": self.id,
             "taskId": self.task,

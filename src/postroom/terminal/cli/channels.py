@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,12 +17,13 @@ from postroom.settings.secrets import is_handle, reveal
 from postroom.terminal.cli import prompts
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
-from postroom.terminal.cli.connection import Answered, OfficeClient
 from postroom.terminal.cli.errors import Unclear
-from postroom.terminal.cli.office import ask, part
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import table
 from postroom.terminal.cli.store_access import CommandContext
+
+if TYPE_CHECKING:
+    from postroom.services.office import OfficeServices
 
 app = group("channel", "Channels: tokens of messaging platforms. Clients for them are not there yet.")
 also = group("channels", "The same as channel.")
@@ -84,13 +85,11 @@ def _both(name: str, *examples: str) -> Any:
 
 
 @_both("list", "postroom channel list")
-def list_channels(at: CommandContext) -> None:
+async def list_channels(at: CommandContext) -> None:
     """List the channels, whether they are set up, and whether they run."""
-
-    async def question(office: OfficeClient) -> tuple[Any, Any]:
-        return await office.get("/api/settings"), (await office.get("/api/status"))["channels"]
-
-    settings, status = ask(question)
+    async with at.office() as office:
+        settings = await office.settings.show(at.caller)
+        status = (await office.system.status(at.caller)).channels
     found: dict[str, dict[str, Any]] = {}
     own = settings.get("channels") or {}
     for name in dict.fromkeys([*PLATFORMS, *status]):
@@ -117,7 +116,7 @@ def list_channels(at: CommandContext) -> None:
         )
 
 
-def setup(
+async def setup(
     at: CommandContext,
     channel: Annotated[
         str | None, argument("CHANNEL", f"{', '.join(PLATFORMS)}; without it, you are asked.")
@@ -136,19 +135,20 @@ def setup(
     if channel is None:
         if token is not None or off:
             raise Unclear("--token and --off need the name of a channel")
-        _ask_for_all(at)
+        await _ask_for_all(at)
         return
     name = _known(channel)
     if off:
-        _switch(at, name, on=False)
+        await _switch(at, name, on=False)
         return
-    _set_up(at, name, _token(name, token) if PLATFORMS[name].token else None)
+    await _set_up(at, name, _token(name, token) if PLATFORMS[name].token else None)
 
 
-def _ask_for_all(at: CommandContext) -> None:
+async def _ask_for_all(at: CommandContext) -> None:
     if not prompts.somebody():
         raise Unclear("name a channel, like: postroom channel setup telegram --token env:TELEGRAM_BOT_TOKEN")
-    settings = ask(lambda office: office.get("/api/settings"))
+    async with at.office() as office:
+        settings = await office.settings.show(at.caller)
     own = settings.get("channels") or {}
     done: dict[str, bool] = {}
     for name, platform in PLATFORMS.items():
@@ -159,9 +159,9 @@ def _ask_for_all(at: CommandContext) -> None:
             has = bool((own.get(name) or {}).get("bot_token"))
             keep = has and prompts.yes("Keep the token that is there?", default=True)
             given = None if keep or platform.token is None else _token(name, None)
-            _set_up(at, name, given, show=False)
+            await _set_up(at, name, given, show=False)
         elif on:
-            _switch(at, name, on=False, show=False)
+            await _switch(at, name, on=False, show=False)
         done[name] = wanted
     chosen = [name for name, wanted in done.items() if wanted]
     told = f"Channels: {', '.join(chosen)}." if chosen else "No channel is switched on."
@@ -183,13 +183,13 @@ def _token(name: str, given: str | None) -> str:
     return given
 
 
-def _set_up(at: CommandContext, name: str, token: str | None, *, show: bool = True) -> None:
+async def _set_up(at: CommandContext, name: str, token: str | None, *, show: bool = True) -> None:
     if token is not None and not is_handle(token):
-        token = f"file:{_kept(name, token)}"
-    _switch(at, name, on=True, token=token, show=show)
+        token = f"file:{_keep_token(name, token)}"
+    await _switch(at, name, on=True, token=token, show=show)
 
 
-def _kept(name: str, token: str) -> Path:
+def _keep_token(name: str, token: str) -> Path:
     home = Home.of()
     home.make()
     folder = home.path / SECRETS
@@ -199,36 +199,40 @@ def _kept(name: str, token: str) -> Path:
     return place
 
 
-def _switch(at: CommandContext, name: str, *, on: bool, token: str | None = None, show: bool = True) -> None:
-    async def question(office: OfficeClient) -> tuple[str, bool]:
-        own = dict((await office.get("/api/settings")).get("channels") or {})
+async def _switch(
+    at: CommandContext, name: str, *, on: bool, token: str | None = None, show: bool = True
+) -> None:
+    async with at.office() as office:
+        own = dict((await office.settings.show(at.caller)).get("channels") or {})
         before = [each for each in own.get("enabled") or [] if each != name]
         own["enabled"] = [*before, name] if on else before
         if token is not None:
             own[name] = {**(own.get(name) or {}), "bot_token": token}
         if on and PLATFORMS[name].token is not None and not (own.get(name) or {}).get("bot_token"):
             raise Unclear(f"{name} needs a token: postroom channel setup {name} --token …")
-        await office.put("/api/settings", {"channels": own})
-        return await _act(office, name, "restart" if on else "stop")
-
-    told, running = ask(question)
+        await office.settings.merge(at.caller, {"channels": own})
+        told, running = await _act(at, office, name, on=on)
     if show:
         document = {"channel": name, "enabled": on, "token": token, "running": running}
         at.out.show(document, f"{name} is switched {'on' if on else 'off'}{told}.")
 
 
-async def _act(office: OfficeClient, name: str, action: str) -> tuple[str, bool]:
-    """What became of it in the house that runs; a channel that cannot start is told, its setting stays."""
-    if action == "restart" and name not in CLIENTS:
+async def _act(at: CommandContext, office: "OfficeServices", name: str, *, on: bool) -> tuple[str, bool]:
+    """What became of it in a server that runs; a channel that cannot start is told, its setting stays."""
+    from postroom.services.system import ChannelRefused
+
+    if on and name not in CLIENTS:
         return f"; it does not run, for this version has no client for {PLATFORMS[name].name} yet", False
-    if not office.live:
+    if not at.server_runs:
         return "; it takes effect when Postroom starts", False
     try:
-        await office.post(f"/api/services/channel/{part(name)}/{action}")
-    except Answered:
-        later = "it does not run; see: postroom logs" if action == "restart" else "it did not run"
-        return f"; {later}", False
-    return (", and runs" if action == "restart" else ""), action == "restart"
+        if on:
+            await office.system.restart_channel(at.caller, name)
+        else:
+            await office.system.stop_channel(at.caller, name)
+    except ChannelRefused:
+        return f"; {'it does not run; see: postroom logs' if on else 'it did not run'}", False
+    return (", and runs" if on else ""), on
 
 
 _SETUP_EXAMPLES = (
@@ -248,7 +252,7 @@ def register(root: typer.Typer, panel: str) -> None:
 
 
 @_both("reset", "postroom channel reset telegram --yes")
-def reset(at: CommandContext, channel: Channel, yes: Yes = False) -> None:
+async def reset(at: CommandContext, channel: Channel, yes: Yes = False) -> None:
     """Forget a channel's token or its login, and switch it off. What is forgotten goes into a backup."""
     name, home = _known(channel), Home.of()
     things = [home.path / SECRETS / f"{name}_bot_token"]
@@ -257,15 +261,13 @@ def reset(at: CommandContext, channel: Channel, yes: Yes = False) -> None:
     if not yes:
         confirm(f"Forget how to log in to {PLATFORMS[name].name}, and switch it off?")
 
-    async def question(office: OfficeClient) -> None:
-        own = dict((await office.get("/api/settings")).get("channels") or {})
+    async with at.office() as office:
+        own = dict((await office.settings.show(at.caller)).get("channels") or {})
         own["enabled"] = [each for each in own.get("enabled") or [] if each != name]
         if isinstance(own.get(name), dict):
             own[name] = {field: value for field, value in own[name].items() if field != "bot_token"}
-        await office.put("/api/settings", {"channels": own})
-        await _act(office, name, "stop")
-
-    ask(question)
+        await office.settings.merge(at.caller, {"channels": own})
+        await _act(at, office, name, on=False)
     kept = [str(place) for thing in things if (place := _put_away(home, thing))]
     where = f" A backup is in {', '.join(kept)}." if kept else ""
     at.out.show(
@@ -284,41 +286,45 @@ def _put_away(home: Home, thing: Path) -> Path | None:
     return place
 
 
-def _told(at: CommandContext, channel: str, action: str) -> None:
-    done = ask(lambda office: office.post(f"/api/services/channel/{part(channel)}/{action}"))
-    at.out.show(done, f"{channel}: {done['action']}.")
+def _show_action(at: CommandContext, channel: str, action: str) -> None:
+    at.out.show({"ok": True, "channel": channel, "action": action}, f"{channel}: {action}.")
 
 
 @_both("start", "postroom channel start telegram")
-def start(at: CommandContext, channel: Channel) -> None:
+async def start(at: CommandContext, channel: Channel) -> None:
     """Start a channel that is set up."""
-    _needs_client(channel)
-    _told(at, channel, "start")
+    _needs_client(at, channel)
+    async with at.office() as office:
+        await office.system.start_channel(at.caller, channel)
+    _show_action(at, channel, "started")
 
 
 @_both("stop", "postroom channel stop telegram")
-def stop(at: CommandContext, channel: Channel) -> None:
+async def stop(at: CommandContext, channel: Channel) -> None:
     """Stop a channel, until it is started again."""
-    _needs_house()
-    _told(at, channel, "stop")
+    _needs_server(at)
+    async with at.office() as office:
+        await office.system.stop_channel(at.caller, channel)
+    _show_action(at, channel, "stopped")
 
 
 @_both("restart", "postroom channel restart telegram")
-def restart(at: CommandContext, channel: Channel) -> None:
+async def restart(at: CommandContext, channel: Channel) -> None:
     """Stop a channel and start it again."""
-    _needs_client(channel)
-    _told(at, channel, "restart")
+    _needs_client(at, channel)
+    async with at.office() as office:
+        await office.system.restart_channel(at.caller, channel)
+    _show_action(at, channel, "restarted")
 
 
-def _needs_client(channel: str) -> None:
-    _needs_house()
+def _needs_client(at: CommandContext, channel: str) -> None:
+    _needs_server(at)
     if _known(channel) not in CLIENTS:
         raise NoClient(platform=PLATFORMS[_known(channel)].name)
 
 
-def _needs_house() -> None:
+def _needs_server(at: CommandContext) -> None:
     from postroom.app.process import NotRunning
-    from postroom.terminal.cli.connection import daemon
 
-    if daemon(Home.of()) is None:
+    if not at.server_runs:
         raise NotRunning

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -107,8 +108,8 @@ def _epilog(examples: Sequence[str]) -> str:
 
 
 def _escape(text: str) -> str:
-    if "[" not in text:
-        return text  # the usual case, which needs no import
+    if not re.search(r"\[[a-z#/@]", text):
+        return text  # nothing that could be markup: the usual case, which needs no import
     from rich.markup import escape
 
     return escape(text)

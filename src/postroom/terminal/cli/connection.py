@@ -1,15 +1,13 @@
-"""The way to the office: over HTTP to the house that runs, else through the same API in this very process."""
+"""The server of this home, if it runs: where it is, and how it is spoken to."""
 
 import contextlib
-import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from postroom.app.home import Home
-from postroom.app.roles import ProcessRole, Running, running
+from postroom.app.roles import Running, running
 from postroom.errors import PostroomError
-from postroom.terminal.cli.store_access import whoami
 
 if TYPE_CHECKING:
     import httpx2
@@ -35,47 +33,6 @@ class Unreachable(PostroomError):
     exit_code = 6
 
 
-class OfficeClient:
-    """Speaks to the API and returns what it says; what it refuses is raised."""
-
-    def __init__(self, http: "httpx2.AsyncClient", *, url: str, live: bool) -> None:
-        self.http = http
-        self.url = url
-        self.live = live
-        """Whether a house runs, whose agents work by themselves."""
-
-    async def get(self, path: str, **params: Any) -> Any:
-        given = {name: value for name, value in params.items() if value is not None}
-        return await self._ask("GET", path, params=given)
-
-    async def post(
-        self, path: str, body: Mapping[str, Any] | None = None, *, patience_s: float | None = PATIENCE_S
-    ) -> Any:
-        """`patience_s` is for what takes long by its nature; None waits for as long as it takes."""
-        return await self._ask("POST", path, json=dict(body or {}), timeout=patience_s)
-
-    async def put(self, path: str, body: Mapping[str, Any]) -> Any:
-        return await self._ask("PUT", path, json=dict(body))
-
-    async def delete(self, path: str) -> Any:
-        return await self._ask("DELETE", path)
-
-    async def _ask(self, method: str, path: str, **options: Any) -> Any:
-        import httpx2
-
-        try:
-            answer = await self.http.request(method, path, **options)
-        except httpx2.TransportError as error:
-            raise Unreachable(url=self.url, reason=str(error) or type(error).__name__) from None
-        try:
-            body = answer.json()
-        except ValueError:
-            body = None
-        if answer.is_success:
-            return body
-        raise refusal(answer.status_code, body)
-
-
 def refusal(status: int, body: Any) -> Answered:
     said = body.get("error") if isinstance(body, dict) else None
     if isinstance(said, dict):
@@ -85,44 +42,41 @@ def refusal(status: int, body: Any) -> Answered:
     return Answered(status, code or "HTTP_ERROR", message)
 
 
-def daemon(home: Home) -> Running | None:
-    """The process of the house that can be spoken to."""
+def find_server(home: Home) -> Running | None:
+    """The process of this home that can be spoken to."""
     return next((found for found in running(home.run) if found.url), None)
 
 
 @contextlib.asynccontextmanager
-async def connected(*, works: bool = False) -> AsyncIterator[OfficeClient]:
-    """`works`: without a house that runs, agents work in this process while this lasts."""
+async def server_client(*, patience_s: float | None = PATIENCE_S) -> "AsyncIterator[httpx2.AsyncClient]":
+    """For what only the server's HTTP has: the stream of events, and links to log in with."""
     import httpx2
 
+    from postroom.app.process import NotRunning
+
     home = Home.of()
-    found = daemon(home)
-    if found is not None and found.url:
-        headers = {"authorization": f"Bearer {token_of(home)}"}
-        async with httpx2.AsyncClient(
-            base_url=found.url, headers=headers, timeout=PATIENCE_S, trust_env=False
-        ) as http:
-            yield OfficeClient(http, url=found.url, live=True)
-        return
-    async with _own_house(home, works=works) as (app, token):
-        transport = httpx2.ASGITransport(app=app)
-        headers = {"authorization": f"Bearer {token}"}
-        base = "http://127.0.0.1"
-        async with httpx2.AsyncClient(
-            transport=transport, base_url=base, headers=headers, timeout=None
-        ) as http:
-            yield OfficeClient(http, url="this process", live=False)
+    found = find_server(home)
+    if found is None or found.url is None:
+        raise NotRunning
+    headers = {"authorization": f"Bearer {token_of(home)}"}
+    async with httpx2.AsyncClient(
+        base_url=found.url, headers=headers, timeout=patience_s, trust_env=False
+    ) as http:
+        yield http
 
 
-@contextlib.asynccontextmanager
-async def _own_house(home: Home, *, works: bool) -> AsyncIterator[tuple[Any, str]]:
-    from postroom.app.first_run import prepare
-    from postroom.app.server_process import ProcessPlan, indoors
+async def make_login_link() -> dict[str, Any]:
+    """A link that logs a browser in, once."""
+    import httpx2
 
-    prepare(home)
-    plan = ProcessPlan(home=home, roles=frozenset({ProcessRole.WORKER} if works else ()), actor=whoami())
-    async with indoors(plan) as found:
-        yield found
+    async with server_client() as http:
+        try:
+            answer = await http.post("/api/login-link")
+        except httpx2.TransportError as error:
+            raise Unreachable(url=str(http.base_url), reason=str(error) or type(error).__name__) from None
+        if not answer.is_success:
+            raise refusal(answer.status_code, answer.json())
+        return answer.json()
 
 
 def token_of(home: Home) -> str:
@@ -135,9 +89,5 @@ def token_of(home: Home) -> str:
     try:
         given = with_environment(home.settings.load()).api.token
     except SettingsBroken:
-        given = None  # the house goes on with what it has read, and its token with it
+        given = None  # the server goes on with what it has read, and its token with it
     return owners_token(home.token, given.reveal() if given else None)
-
-
-def shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

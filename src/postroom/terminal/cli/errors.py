@@ -41,6 +41,8 @@ _OPTIONS = {
     "worker": "--worker",
     "version": "--version",
     "usd": "--usd",
+    "harness": "--harness",
+    "base_url": "--url",
     "agent": "--agent",
 }
 

@@ -4,8 +4,6 @@ from typing import Annotated, Any
 
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import confirm
-from postroom.terminal.cli.errors import Unclear
-from postroom.terminal.cli.office import ask
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Column, table
 from postroom.terminal.cli.store_access import CommandContext
@@ -25,9 +23,12 @@ def _waiting(count: int) -> str:
 
 
 @command(app, "list", store=False, examples=["postroom guards list", "postroom guards list --json"])
-def list_paused(at: CommandContext) -> None:
+async def list_paused(at: CommandContext) -> None:
     """List conversations that wait for a person, and today's budgets."""
-    found = ask(lambda office: office.get("/api/guards"))
+    from postroom.services.office_documents import guards_document
+
+    async with at.office() as office:
+        found = guards_document(await office.budgets.overview(at.caller))
     talks = [
         (one["conversation"], one["guard"], one["agent"], one["channel"] or "", _dollars(one["spent"]))
         for one in found["conversations"]
@@ -56,14 +57,15 @@ def list_paused(at: CommandContext) -> None:
 
 
 @command(app, "continue", store=False, examples=["postroom guards continue web:17"])
-def go_on(at: CommandContext, conversation: Conversation) -> None:
+async def go_on(at: CommandContext, conversation: Conversation) -> None:
     """Let a paused conversation go on, as far again as the guard allows."""
-    done = ask(lambda office: office.post("/api/guards/continue", {"conversation": conversation}))
-    at.out.show(done, f"It goes on with {_waiting(done['messages'])}.")
+    async with at.office() as office:
+        count = await office.budgets.resume(at.caller, conversation)
+    at.out.show({"ok": True, "messages": count}, f"It goes on with {_waiting(count)}.")
 
 
 @command(app, "stop", store=False, examples=["postroom guards stop web:17 --yes"])
-def stop(
+async def stop(
     at: CommandContext,
     conversation: Conversation,
     yes: Annotated[bool, flag("Do not ask.", "--yes", "-y")] = False,
@@ -71,8 +73,9 @@ def stop(
     """End a conversation for good: what is open of it is cancelled."""
     if not yes:
         confirm(f"Cancel everything that is open in {conversation}?")
-    done = ask(lambda office: office.post("/api/guards/stop", {"conversation": conversation}))
-    at.out.show(done, f"It has ended; {_waiting(done['messages'])} cancelled.")
+    async with at.office() as office:
+        count = await office.budgets.stop(at.caller, conversation)
+    at.out.show({"ok": True, "messages": count}, f"It has ended; {_waiting(count)} cancelled.")
 
 
 @command(
@@ -81,7 +84,7 @@ def stop(
     store=False,
     examples=["postroom guards raise agent/coder/2026-11-16 20", "postroom guards raise web:17 5"],
 )
-def raise_limit(
+async def raise_limit(
     at: CommandContext,
     account: Annotated[str, argument("ACCOUNT", "A budget, or a conversation.")],
     amount: Annotated[float, argument("DOLLARS", "The new limit.")],
@@ -89,30 +92,26 @@ def raise_limit(
     hops: Annotated[int | None, option("N", "Also this many hand-offs.", "--hops")] = None,
 ) -> None:
     """A higher limit for a budget of today or for one conversation; what waited for it goes on."""
-
-    async def question(office: Any) -> Any:
-        known = await office.get("/api/guards")
-        if account in {one["account"] for one in known["budgets"]}:
-            if messages is not None or hops is not None:
-                raise Unclear("A budget is money only; --messages and --hops are for conversations.")
-            return await office.post("/api/guards/budget", {"account": account, "usd": amount})
-        body = {"conversation": account, "usd": amount, "messages": messages, "hops": hops}
-        return await office.post("/api/guards/raise", body)
-
-    done = ask(question)
-    at.out.show(done, f"The limit of {account} is ${amount:,.2f}; {_waiting(done['messages'])} go on.")
+    async with at.office() as office:
+        count = await office.budgets.raise_named(at.caller, account, usd=amount, messages=messages, hops=hops)
+    told = f"The limit of {account} is ${amount:,.2f}; {_waiting(count)} go on."
+    at.out.show({"ok": True, "messages": count}, told)
 
 
 @command(app, "pause-all", store=False, examples=["postroom guards pause-all"])
-def pause_all(at: CommandContext) -> None:
-    """No agent begins a turn any more. Mail is still taken in, and nothing is lost."""
-    done = ask(lambda office: office.post("/api/guards/pause-all"))
-    before = "" if done["changed"] else " already"
-    at.out.show(done, f"Everybody pauses{before}. To go on: postroom guards resume-all")
+async def pause_all(at: CommandContext) -> None:
+    """No agent begins a turn any more. Messages are still accepted, and nothing is lost."""
+    async with at.office() as office:
+        changed = await office.budgets.pause_all(at.caller)
+    before = "" if changed else " already"
+    at.out.show(
+        {"ok": True, "changed": changed}, f"Everybody pauses{before}. To go on: postroom guards resume-all"
+    )
 
 
 @command(app, "resume-all", store=False, examples=["postroom guards resume-all"])
-def resume_all(at: CommandContext) -> None:
+async def resume_all(at: CommandContext) -> None:
     """Everybody goes on."""
-    done = ask(lambda office: office.post("/api/guards/resume-all"))
-    at.out.show(done, f"Everybody goes on, with {_waiting(done['messages'])}.")
+    async with at.office() as office:
+        count = await office.budgets.resume_all(at.caller)
+    at.out.show({"ok": True, "messages": count}, f"Everybody goes on, with {_waiting(count)}.")

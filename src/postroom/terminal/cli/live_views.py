@@ -1,18 +1,18 @@
 """`postroom team visualize` and `postroom chatroom`: the office, live in the terminal."""
 
-import asyncio
 import sys
 import time
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.connection import OfficeClient, connected
-from postroom.terminal.cli.office import part
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.store_access import CommandContext
+
+if TYPE_CHECKING:
+    from postroom.services.office import OfficeServices
 
 TeamId = Annotated[str, argument("TEAM", "The team's id.")]
 
@@ -27,37 +27,33 @@ def register(root: typer.Typer, panel: str) -> None:
     )(chatroom)
 
 
-def _watched() -> bool:
+def _is_watched() -> bool:
     return sys.stdout.isatty() and sys.stdin.isatty()
 
 
-def visualize(
+async def visualize(
     at: CommandContext, team: Annotated[str | None, argument("TEAM", "Only this team. Default all.")] = None
 ) -> None:
     """Watch the agents at work: cards, hand-offs, what goes on. q leaves.
 
     Where the output is no terminal, or Postroom does not run, it shows once how things are.
     """
-    asyncio.run(_visualize(at, team.lower() if team else None))
-
-
-async def _visualize(at: CommandContext, team: str | None) -> None:
     from postroom.terminal.tui import live, render
     from postroom.terminal.tui.floor import Floor
 
-    async with connected() as office:
-        agents, teams = await office.get("/api/agents"), await office.get("/api/teams")
-        if team is not None and team not in teams:
-            await office.get(f"/api/chatroom/{part(team)}")  # says in its own words that there is none
+    async with at.office() as office:
+        agents, teams = await office.agents.list_all(at.caller), await office.teams.list_all(at.caller)
+        if team is not None:
+            team = (await office.teams.get(at.caller, team)).id
         floor = Floor.of(agents, teams, team, time.time())
-        await live.look(office, floor)
-        for one in await office.get("/api/queue/processing"):
-            floor.see("agent:invoke", {"agentId": one["agent"]}, time.time())
+        await live.look(at, office, floor)
+        for one in await office.workload.in_hand(at.caller):
+            floor.see("agent:invoke", {"agentId": one.agent}, time.time())
         floor.activity.clear()
-        if office.live and _watched() and not at.out.as_json:
-            await live.watch(office, floor, at.out)
+        if at.server_runs and _is_watched() and not at.out.as_json:
+            await live.watch(at, office, floor)
             return
-    document: dict[str, Any] = {
+    document = {
         "agents": {
             name: {**asdict(card), "doing": card.doing.name.lower()} for name, card in floor.cards.items()
         },
@@ -68,7 +64,7 @@ async def _visualize(at: CommandContext, team: str | None) -> None:
     at.out.show(document, render.frame(floor, time.time(), live=False))
 
 
-def chatroom(
+async def chatroom(
     at: CommandContext,
     team: TeamId,
     say: Annotated[str | None, option("TEXT", "Post this, and end.", "--say")] = None,
@@ -78,26 +74,24 @@ def chatroom(
 
     Where the output is no terminal, or Postroom does not run, it shows the newest lines and ends.
     """
-    asyncio.run(_chatroom(at, team.lower(), say, limit))
-
-
-async def _chatroom(at: CommandContext, team: str, say: str | None, limit: int) -> None:
     from postroom.terminal.tui import chatroom as room
 
-    async with connected() as office:
+    team = team.lower()
+    async with at.office() as office:
         if say is not None:
-            done = await office.post(f"/api/chatroom/{part(team)}", {"message": say})
-            later = "" if office.live else " Postroom does not run; agents read it when it starts."
-            at.out.show(done, f"Posted to #{team}.{later}")
-            return
-        if office.live and _watched() and not at.out.as_json:
-            await room.stay(office, team, at.out)
-            return
-        await _once(at, office, team, limit)
+            number = await office.rooms.write(at.caller, team, say)
+            later = "" if at.server_runs else " Postroom does not run; agents read it when it starts."
+            at.out.show({"ok": True, "id": number}, f"Posted to #{team}.{later}")
+        elif at.server_runs and _is_watched() and not at.out.as_json:
+            await room.stay(at, office, team)
+        else:
+            await _show_once(at, office, team, limit)
 
 
-async def _once(at: CommandContext, office: OfficeClient, team: str, limit: int) -> None:
+async def _show_once(at: CommandContext, office: "OfficeServices", team: str, limit: int) -> None:
+    from postroom.services.office_documents import post_document
     from postroom.terminal.tui import chatroom as room
 
-    rows = await room.newest(office, team, limit)
-    at.out.show(rows, *([room.line(row) for row in rows] or [f"Nothing was said in #{team} yet."]))
+    posts = await room.newest(at, office, team, limit)
+    lines = [room.line(post) for post in posts] or [f"Nothing was said in #{team} yet."]
+    at.out.show([post_document(post) for post in posts], *lines)

@@ -60,9 +60,11 @@ class RemoteServices:
 
 
 @contextlib.asynccontextmanager
-async def remote_services(url: str, token: str) -> AsyncIterator[Services]:
+async def remote_services(
+    url: str, token: str, *, patience_s: float | None = PATIENCE_S
+) -> AsyncIterator[Services]:
     import httpx2
 
     headers = {"authorization": f"Bearer {token}", "content-type": KIND}
-    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE_S, trust_env=False) as http:
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=patience_s, trust_env=False) as http:
         yield cast(Services, RemoteServices(http, url))

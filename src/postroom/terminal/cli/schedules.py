@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.errors import Unclear
-from postroom.terminal.cli.office import ask, part
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, table
 from postroom.terminal.cli.store_access import CommandContext
@@ -22,12 +21,15 @@ Which = Annotated[str, argument("NAME", "Its id or label.")]
     aliases=["ls"],
     examples=["postroom schedule list", "postroom schedule list --agent coder"],
 )
-def list_schedules(
+async def list_schedules(
     at: CommandContext,
     agent: Annotated[str | None, option("NAME", "Only those for this agent.", "--agent")] = None,
 ) -> None:
     """List schedules."""
-    found = ask(lambda office: office.get("/api/schedules", agent=agent))
+    from postroom.services.office_documents import schedule_document
+
+    async with at.office() as office:
+        found = [schedule_document(each) for each in await office.schedules.list_all(at.caller, agent)]
     rows = [
         (
             one["label"],
@@ -53,7 +55,7 @@ def list_schedules(
         'postroom schedule add lead "ship it" --at 2030-01-01T09:00:00Z',
     ],
 )
-def add(
+async def add(
     at: CommandContext,
     agent: Annotated[str, argument("AGENT", "For which agent or team.")],
     message: Annotated[str, argument("TEXT", "What it is sent.")],
@@ -66,12 +68,16 @@ def add(
     channel: Annotated[str | None, option("NAME", "Where the answer goes.", "--channel")] = None,
 ) -> None:
     """Send something regularly, or once."""
+    from postroom.services.office_documents import schedule_document
+    from postroom.services.schedules import moment
+
     if (cron is None) == (run_at is None):
         raise Unclear("say when: either --cron or --at")
-    body: dict[str, Any] = {"agentId": agent, "message": message}
-    given = {"cron": cron, "runAt": run_at, "label": label, "zone": zone, "channel": channel}
-    body |= {name: value for name, value in given.items() if value is not None}
-    made = ask(lambda office: office.post("/api/schedules", body))["schedule"]
+    given: dict[str, Any] = {"cron": cron, "label": label, "zone": zone, "channel": channel}
+    given["at"] = None if run_at is None else moment(run_at)
+    fields = {name: value for name, value in given.items() if value is not None}
+    async with at.office() as office:
+        made = schedule_document(await office.schedules.add(at.caller, agent, message, **fields))
     at.out.show(made, f"{made['label']} is scheduled: {made['cron'] or made['runAt']} ({made['zone']}).")
 
 
@@ -82,32 +88,38 @@ def add(
     aliases=["rm", "delete"],
     examples=["postroom schedule remove daily --yes"],
 )
-def remove(at: CommandContext, name: Which, yes: Yes = False) -> None:
+async def remove(at: CommandContext, name: Which, yes: Yes = False) -> None:
     """Remove a schedule. To keep it for later, pause it instead."""
     if not yes:
         confirm(f"Remove the schedule {name}?")
-    at.out.show(ask(lambda office: office.delete(f"/api/schedules/{part(name)}")), f"{name} is removed.")
+    async with at.office() as office:
+        await office.schedules.remove(at.caller, name)
+    at.out.show({"ok": True}, f"{name} is removed.")
 
 
 @command(app, "pause", store=False, examples=["postroom schedule pause daily"])
-def pause(at: CommandContext, name: Which) -> None:
+async def pause(at: CommandContext, name: Which) -> None:
     """Switch a schedule off."""
-    _switch(at, name, on=False)
+    await _switch(at, name, on=False)
 
 
 @command(app, "resume", store=False, examples=["postroom schedule resume daily"])
-def resume(at: CommandContext, name: Which) -> None:
+async def resume(at: CommandContext, name: Which) -> None:
     """Switch a schedule on again."""
-    _switch(at, name, on=True)
+    await _switch(at, name, on=True)
 
 
-def _switch(at: CommandContext, name: str, *, on: bool) -> None:
-    done = ask(lambda office: office.put(f"/api/schedules/{part(name)}", {"enabled": on}))
-    at.out.show(done["schedule"], f"{name} is {'on' if on else 'off'}.")
+async def _switch(at: CommandContext, name: str, *, on: bool) -> None:
+    from postroom.services.office_documents import schedule_document
+
+    async with at.office() as office:
+        done = await office.schedules.change(at.caller, name, enabled=on)
+    at.out.show(schedule_document(done), f"{name} is {'on' if on else 'off'}.")
 
 
 @command(app, "run", store=False, examples=["postroom schedule run daily"])
-def run(at: CommandContext, name: Which) -> None:
+async def run(at: CommandContext, name: Which) -> None:
     """Send it once more, now."""
-    done = ask(lambda office: office.post(f"/api/schedules/{part(name)}/run"))
-    at.out.show(done, f"{name} is sent: {done['messageId']}.")
+    async with at.office() as office:
+        message_id = await office.schedules.run(at.caller, name)
+    at.out.show({"ok": True, "messageId": message_id}, f"{name} is sent: {message_id}.")

@@ -2,22 +2,23 @@
 
 import asyncio
 import contextlib
-import json
 import re
 import sys
 import uuid
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.errors import NotFound, PostroomError
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.connection import OfficeClient, connected
 from postroom.terminal.cli.errors import Unclear
-from postroom.terminal.cli.office import part
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Output, clean
 from postroom.terminal.cli.store_access import CommandContext, whoami
+
+if TYPE_CHECKING:
+    from postroom.services.conversations import ConversationStatus, Draft
+    from postroom.services.office import OfficeServices
 
 LOOK_S = 0.25
 CHANNEL = "cli"
@@ -76,7 +77,7 @@ def register(app: typer.Typer, panel: str) -> None:
     )(send)
 
 
-def send(
+async def send(
     at: CommandContext,
     text: Annotated[
         list[str] | None, argument("TEXT", "What to say; without it, what comes on stdin.")
@@ -94,104 +95,93 @@ def send(
         raise Unclear(
             'There is nothing to send: write it after the command, like postroom send "@coder hello"'
         )
-    body: dict[str, Any] = {
-        "message": said,
-        "channel": CHANNEL,
-        "sender": whoami(),
-        "messageId": message_id or f"cli_{uuid.uuid4().hex[:12]}",
-    }
-    if agent:
-        body["agent"] = agent
-    asyncio.run(_send(at.out, body, wait=wait, timeout=timeout))
+    from postroom.services.conversations import Draft
+
+    draft = Draft(
+        text=said,
+        channel=CHANNEL,
+        sender=whoami(),
+        agent=agent,
+        message_id=message_id or f"cli_{uuid.uuid4().hex[:12]}",
+    )
+    await _send(at, draft, wait=wait, timeout=timeout)
 
 
-async def _send(out: Output, body: dict[str, Any], *, wait: bool, timeout: float) -> None:
-    async with connected(works=wait) as office, contextlib.AsyncExitStack() as stack:
-        if wait and office.live and not out.as_json:
-            watching = asyncio.create_task(_watch(office, out, body["messageId"]))
+async def _send(at: CommandContext, draft: "Draft", *, wait: bool, timeout: float) -> None:
+    from postroom.services.office_documents import reply_document, sent_document
+
+    out = at.out
+    async with at.office(works=wait) as office, contextlib.AsyncExitStack() as stack:
+        if wait and at.server_runs and not out.as_json:
+            watching = asyncio.create_task(_watch(out, draft.message_id or ""))
             stack.push_async_callback(_ended, watching)
-        await _addressed(office, out, body)
-        sent = await office.post("/api/message", body)
-        if sent.get("notice") and not sent["queued"]:
-            out.show(sent, sent["notice"])
+        await _check_addressee(at, office, draft)
+        sent = await office.conversations.send(at.caller, draft)
+        if sent.notice and not sent.queued:
+            out.show(sent_document(sent), sent.notice)
             return
         if not wait:
-            later = "" if office.live else " Postroom does not run; an agent reads it when it starts."
-            out.show(sent, f"Message enqueued: {sent['messageId']}.{later}")
+            later = "" if at.server_runs else " Postroom does not run; an agent reads it when it starts."
+            out.show(sent_document(sent), f"Message enqueued: {sent.message_id}.{later}")
             return
-        found = await _answer(office, sent["messageId"], timeout)
-    replies, failures = found["replies"], found["failures"]
-    document = {"messageId": sent["messageId"], "replies": replies}
-    if not replies and failures:
-        raise Unanswered(reason=f"Nobody could answer: {'; '.join(failures)}")
-    if found["paused"] is None and all(reply.get("failed") for reply in replies):
+        found = await _wait_for_answer(at, office, sent.message_id, timeout)
+    replies = [reply_document(each) for each in found.replies]
+    document = {"messageId": sent.message_id, "replies": replies}
+    if not replies and found.failures:
+        raise Unanswered(reason=f"Nobody could answer: {'; '.join(found.failures)}")
+    if found.paused is None and all(reply.get("failed") for reply in replies):
         out.show(document)
         raise Unanswered(reason=" ".join(reply["message"] for reply in replies))
     out.show(document, *(reply["message"] for reply in replies))
-    if found["paused"] is not None:
-        raise Waits(found["paused"], f"{CHANNEL}:{sent['messageId']}")
+    if found.paused is not None:
+        raise Waits(found.paused, f"{CHANNEL}:{sent.message_id}")
 
 
-async def _addressed(office: OfficeClient, out: Output, body: dict[str, Any]) -> None:
+async def _check_addressee(at: CommandContext, office: "OfficeServices", draft: "Draft") -> None:
     """Nobody of that name: with --agent it is a mistake; in the text it may be meant for somebody else."""
-    prefix = re.match(r"\s*@([\w-]+)", body["message"])
-    name = body.get("agent") or (prefix[1] if prefix else None)
+    prefix = re.match(r"\s*@([\w-]+)", draft.text)
+    name = draft.agent or (prefix[1] if prefix else None)
     if name is None or name.lower() in COMMANDS:
         return
-    try:
-        agents, teams = await office.get("/api/agents"), await office.get("/api/teams")
-    except PostroomError:
-        # They may be there all the same: a house with broken settings still takes mail.
+    if await office.conversations.check_addressee(at.caller, name):
         return
-    known = {
-        str(word).lower()
-        for part in (agents, teams)
-        for key, one in part.items()
-        for word in (key, one["name"])
-    }
-    if name.lower().removeprefix("@") in known:
-        return
-    if body.get("agent"):
+    if draft.agent:
         raise NobodyThere(name=name)
-    out.note(
+    at.out.note(
         f'there is no agent or team "{name}", so this goes to the default agent; see: postroom agent list'
     )
 
 
-async def _answer(office: OfficeClient, message_id: str, timeout: float) -> dict[str, Any]:
+async def _wait_for_answer(
+    at: CommandContext, office: "OfficeServices", message_id: str, timeout: float
+) -> "ConversationStatus":
     try:
         async with asyncio.timeout(timeout):
             while True:
-                found = await office.get(f"/api/message/{part(message_id)}", channel=CHANNEL)
-                if found["paused"] or (not found["open"] and (found["replies"] or found["failures"])):
+                found = await office.conversations.status(at.caller, message_id, CHANNEL)
+                if found.paused or (not found.open and (found.replies or found.failures)):
                     break
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:
         raise NoAnswer(seconds=timeout, message_id=message_id) from None
-    for reply in found["replies"]:
-        await office.post(f"/api/responses/{reply['id']}/ack")
+    await office.conversations.acknowledge(at.caller, [reply.number for reply in found.replies])
     return found
 
 
-async def _watch(office: OfficeClient, out: Output, message_id: str) -> None:
+async def _watch(out: Output, message_id: str) -> None:
     """What agents do meanwhile, on stderr, so that the answer stays alone on stdout."""
     import httpx2
 
-    names = "agent:invoke,agent:progress,agent:mention"
-    with contextlib.suppress(httpx2.TransportError):
-        async with office.http.stream(
-            "GET", "/api/events/stream", params={"type": names}, timeout=None
-        ) as answer:
-            async for event in httpx2.EventSource(answer):
-                if event.event == "connected":
-                    continue
-                data = json.loads(event.data)
-                if event.event == "agent:invoke":
-                    out.note(f"@{data['agentId']} begins")
-                elif event.event == "agent:mention":
-                    out.note(f"@{data['fromAgent']} asks @{data['toAgent']}")
-                elif data.get("messageId") == message_id:
-                    out.note(f"@{data['agentId']}: {clean(' '.join(data['text'].split()))[:200]}")
+    from postroom.terminal.cli.live_events import live_events
+
+    with contextlib.suppress(httpx2.HTTPError):
+        async for kind, data, _ in live_events("agent:invoke,agent:progress,agent:mention"):
+            if kind == "agent:invoke":
+                out.note(f"@{data['agentId']} begins")
+            elif kind == "agent:mention":
+                out.note(f"@{data['fromAgent']} asks @{data['toAgent']}")
+            elif data.get("messageId") == message_id:
+                out.note(f"@{data['agentId']}: {clean(' '.join(data['text'].split()))[:200]}")
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

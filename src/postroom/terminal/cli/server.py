@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,10 +16,13 @@ from postroom.clock import SystemClock
 from postroom.errors import PostroomError
 from postroom.kernel import checks
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.connection import connected, daemon
+from postroom.terminal.cli.connection import find_server, make_login_link
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Output, ago, clean, facts, span
 from postroom.terminal.cli.store_access import CommandContext
+
+if TYPE_CHECKING:
+    from postroom.services.office import OfficeServices
 
 Roles = Annotated[
     str | None, option("NAMES", "Only these: api, worker, channels, housekeeping. Default all.", "--roles")
@@ -70,15 +73,14 @@ def start(
 
 
 def keep(home: Home, chosen: frozenset[Any], out: Output) -> None:
-    from postroom.app import process
-    from postroom.app import server_process as house
+    from postroom.app import process, server_process
 
     def ready(found: Running) -> None:
         _say_ready(out, found)
         process.say_ready()
 
-    plan = house.ProcessPlan(home=home, roles=chosen, terminal=sys.stderr.isatty())
-    if asyncio.run(house.keep(plan, ready)) is house.Ending.RESTART:
+    plan = server_process.ProcessPlan(home=home, roles=chosen, terminal=sys.stderr.isatty())
+    if asyncio.run(server_process.keep(plan, ready)) is server_process.Ending.RESTART:
         # The same process begins anew, so that whoever supervises it sees it stay.
         os.execv(sys.executable, [sys.executable, "-m", "postroom", *sys.argv[1:]])
 
@@ -126,7 +128,7 @@ def restart(at: CommandContext, limit: Limit = 30.0, roles_: Roles = None) -> No
     _say_ready(at.out, process.start(home, chosen))
 
 
-def status(at: CommandContext) -> None:
+async def status(at: CommandContext) -> None:
     """Show whether the server runs, and how many messages are where."""
     home = Home.of()
     found = running(home.run)
@@ -136,7 +138,7 @@ def status(at: CommandContext) -> None:
         )
         raise typer.Exit(4)
     try:
-        told = asyncio.run(_ask()) if daemon(home) else {}
+        told = await _ask(at) if find_server(home) else {}
     except PostroomError as error:
         told = {}
         at.out.note(str(error))
@@ -165,19 +167,21 @@ def status(at: CommandContext) -> None:
     at.out.show(document, facts(pairs))
 
 
-async def _ask() -> dict[str, Any]:
-    async with connected() as office:
+async def _ask(at: CommandContext) -> dict[str, Any]:
+    from postroom.services.office_documents import counts_document
+
+    async with at.office() as office:
         return {
-            "queue": await office.get("/api/queue/status"),
-            "agents": sorted(await office.get("/api/agents")),
-            "pipeline": await _lake(office),
+            "queue": counts_document(await office.workload.counts(at.caller)),
+            "agents": sorted(await office.agents.list_all(at.caller)),
+            "pipeline": await _lake(at, office),
         }
 
 
-async def _lake(office: Any) -> dict[str, Any] | None:
+async def _lake(at: CommandContext, office: "OfficeServices") -> dict[str, Any] | None:
     """None where the pipeline is not installed."""
     try:
-        told = await office.get("/api/pipeline/status")
+        told = await office.insights.state(at.caller)
     except PostroomError:
         return None
     return {name: told[name] for name in ("position", "behind", "running", "house", "expectations")}
@@ -285,19 +289,10 @@ def _new_lines(path: Path) -> Iterator[str]:
             file.close()
 
 
-def login(at: CommandContext) -> None:
+async def login(at: CommandContext) -> None:
     """Print a link that logs a browser in, once."""
-    from postroom.app.process import NotRunning
-
-    if daemon(Home.of()) is None:
-        raise NotRunning
-    found = asyncio.run(link())
+    found = await make_login_link()
     at.out.show(found, found["url"])
-
-
-async def link() -> dict[str, Any]:
-    async with connected() as office:
-        return await office.post("/api/login-link")
 
 
 WELCOME = """Postroom is the post room of a team of AI agents. It is open now.
@@ -322,7 +317,7 @@ def welcome(out: Output) -> None:
 
     home = Home.of()
     new = first_run.prepare(home)
-    found = daemon(home) or process.start(home, ALL)
+    found = find_server(home) or process.start(home, ALL)
     _say_ready(out, found)
     if out.as_json:
         return
@@ -334,7 +329,7 @@ def welcome(out: Output) -> None:
                 "No agent program was found (claude, codex, opencode), so the first agent only echoes.\n"
                 "Install one, then: postroom agent provider assistant anthropic"
             )
-    url = asyncio.run(link())["url"]
+    url = asyncio.run(make_login_link())["url"]
     name = home.settings.load().default_agent_id()
     out.say("\n" + WELCOME.format(link=url))
     lines = [(line.format(agent=name), about) for line, about in NEXT]

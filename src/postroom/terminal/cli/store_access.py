@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from postroom.clock import SECOND, Clock, SystemClock
 from postroom.errors import InvalidField, StoreInUse, StoreReadOnly, UnknownStore
@@ -15,9 +15,11 @@ from postroom.terminal.cli.errors import NoStore
 from postroom.terminal.cli.output import Output
 
 if TYPE_CHECKING:  # a command that opens no store starts without what it takes to open one
+    from postroom.app.home import Home
     from postroom.runtime import Room, SyncRoom
     from postroom.services.callers import Caller
     from postroom.services.container import Services
+    from postroom.services.office import OfficeServices
     from postroom.terminal.cli.readonly import ReadOnlyFile
 
 OVERDUE_S = 3
@@ -70,6 +72,40 @@ class CommandContext:
         from postroom.services import callers
 
         return callers.owner(actor=whoami())
+
+    @property
+    def home(self) -> "Home":
+        from postroom.app.home import Home
+
+        return Home.of()
+
+    @property
+    def server_runs(self) -> bool:
+        """Whether agents work by themselves, in a server of this home."""
+        from postroom.terminal.cli.connection import find_server
+
+        return find_server(self.home) is not None
+
+    @contextlib.asynccontextmanager
+    async def office(
+        self, *, works: bool = False, patience_s: float | None = 120.0
+    ) -> "AsyncIterator[OfficeServices]":
+        """What a command about the office asks: of the server that runs, else in this process. With `works`,
+        agents then work in this process while it lasts."""
+        from postroom.terminal.cli.connection import find_server, token_of
+
+        home = self.home
+        if (found := find_server(home)) is not None and found.url is not None:
+            from postroom.terminal.cli.remote import remote_services
+
+            async with remote_services(found.url, token_of(home), patience_s=patience_s) as services:
+                yield cast("OfficeServices", services)
+            return
+        from postroom.app.local_office import LocalOffice
+        from postroom.services.office import OfficeServices
+
+        async with LocalOffice(home, works=works, actor=whoami()) as office:
+            yield OfficeServices(office)
 
     @contextlib.asynccontextmanager
     async def services(

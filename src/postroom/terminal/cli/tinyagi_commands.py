@@ -1,6 +1,5 @@
 """Words that people know from TinyAGI, where they did something that here happens otherwise, or by itself."""
 
-import asyncio
 import json
 import re
 import subprocess
@@ -16,7 +15,7 @@ from postroom.clock import SECOND, SystemClock
 from postroom.errors import PostroomError
 from postroom.terminal.cli import agents, server
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.connection import connected, daemon
+from postroom.terminal.cli.connection import find_server, make_login_link
 from postroom.terminal.cli.options import flag
 from postroom.terminal.cli.output import ago, facts, span, table
 from postroom.terminal.cli.store_access import CommandContext
@@ -49,43 +48,35 @@ def run(at: CommandContext) -> None:
     server.welcome(at.out)
 
 
-def portal(
+async def portal(
     at: CommandContext,
     only_print: Annotated[bool, flag("Only print the link, open nothing.", "--print")] = False,
 ) -> None:
     """Open the portal in a browser, logged in. Without a terminal, print the link."""
-    from postroom.app.process import NotRunning
-
-    found = daemon(Home.of())
-    if found is None:
-        raise NotRunning
-    link = asyncio.run(server.link())
+    link = await make_login_link()
+    found = find_server(Home.of())
     opened = False
     if not only_print and not at.out.as_json and sys.stdout.isatty():
         opened = webbrowser.open(link["url"])
-    text = f"The page is open in your browser: {found.url}" if opened else link["url"]
-    at.out.show({"address": found.url, **link, "opened": opened}, text)
+    address = found.url if found is not None else None
+    text = f"The page is open in your browser: {address}" if opened else link["url"]
+    at.out.show({"address": address, **link, "opened": opened}, text)
 
 
-def heartbeat(at: CommandContext) -> None:
+async def heartbeat(at: CommandContext) -> None:
     """Show which agents wake up by themselves, how often, and when they last did."""
-
-    async def look() -> tuple[dict[str, Any], dict[str, Any]]:
-        async with connected() as office:
-            return (await office.get("/api/status"))["heartbeat"], await office.get("/api/agents")
-
-    beat, found = asyncio.run(look())
+    async with at.office() as office:
+        status = await office.system.status(at.caller)
+        agents = await office.agents.list_all(at.caller)
     now = SystemClock().now()
-    document: dict[str, Any] = {"interval": beat["interval"], "agents": {}}
+    document: dict[str, Any] = {"interval": status.interval_s, "agents": {}}
     rows: list[tuple[str, str, str]] = []
-    for name, one in found.items():
-        own = one.get("heartbeat") or {}
-        every = own.get("interval", beat["interval"]) if own.get("enabled", True) else 0
-        last = beat["lastSent"].get(name)
-        document["agents"][name] = {"every": every, "last": last}
-        rows.append((name, f"every {span(every)}" if every else "off", ago(last and last * SECOND, now)))
+    for name, one in agents.items():
+        last = status.heartbeats.get(name)
+        document["agents"][name] = {"every": one.heartbeat_s, "last": last and last // SECOND}
+        rows.append((name, f"every {span(one.heartbeat_s)}" if one.heartbeat_s else "off", ago(last, now)))
     at.out.show(document, table(["agent", "heartbeat", "last"], rows))
-    if not beat["interval"] and not at.out.as_json:
+    if not status.interval_s and not at.out.as_json:
         at.out.note("on for all, every hour: postroom settings set monitoring.heartbeat_interval 3600")
 
 

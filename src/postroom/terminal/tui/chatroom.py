@@ -3,42 +3,47 @@
 import asyncio
 import contextlib
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
-from postroom.terminal.cli.connection import OfficeClient, Unreachable
-from postroom.terminal.cli.office import part
-from postroom.terminal.cli.output import Output, clean
+from postroom.terminal.cli.connection import Unreachable
+from postroom.terminal.cli.output import clean
+from postroom.terminal.cli.store_access import CommandContext
+
+if TYPE_CHECKING:
+    from postroom.services.office import OfficeServices
+    from postroom.services.rooms import RoomPost
 
 SHOWN = 50
 LOOK_S = 1.0
 LEAVE = frozenset({"q", "quit", "exit"})
 
 
-def line(row: dict[str, Any]) -> str:
-    who = "you" if row["from_agent"] == "user" else f"@{row['from_agent']}"
-    time = datetime.fromtimestamp(row["created_at"] / 1000, UTC).astimezone().strftime("%H:%M")
-    return f"[{time}] {clean(who)}: {clean(row['message'], lines=True)}"
+def line(post: "RoomPost") -> str:
+    who = "you" if post.author == "user" else f"@{post.author}"
+    time = datetime.fromtimestamp(post.created_at / 1000, UTC).astimezone().strftime("%H:%M")
+    return f"[{time}] {clean(who)}: {clean(post.text, lines=True)}"
 
 
-async def newest(office: OfficeClient, team: str, limit: int = SHOWN) -> list[dict[str, Any]]:
-    """The last rows, oldest first."""
-    found = await office.get(f"/api/chatroom/{part(team)}", limit=limit)
-    return found[::-1]
+async def newest(
+    at: CommandContext, office: "OfficeServices", team: str, limit: int = SHOWN
+) -> "list[RoomPost]":
+    """The last posts, oldest first."""
+    return (await office.rooms.read(at.caller, team, limit=limit))[::-1]
 
 
-async def stay(office: OfficeClient, team: str, out: Output) -> None:
+async def stay(at: CommandContext, office: "OfficeServices", team: str) -> None:
     """Until q on an empty line, or Ctrl-D."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.patch_stdout import patch_stdout
 
-    rows = await newest(office, team)
-    out.say(f"#{team}. Write and press Enter; q leaves.", style="dim")
-    for row in rows:
-        out.say(line(row))
-    last = max((row["id"] for row in rows), default=0)
+    posts = await newest(at, office, team)
+    at.out.say(f"#{team}. Write and press Enter; q leaves.", style="dim")
+    for post in posts:
+        at.out.say(line(post))
+    last = max((post.number for post in posts), default=0)
     session: PromptSession[str] = PromptSession()
     with patch_stdout():
-        reading = asyncio.create_task(_read(office, team, last, out))
+        reading = asyncio.create_task(_read(at, office, team, last))
         try:
             while True:
                 try:
@@ -48,21 +53,20 @@ async def stay(office: OfficeClient, team: str, out: Output) -> None:
                 if text.lower() in LEAVE:
                     return
                 if text:
-                    await office.post(f"/api/chatroom/{part(team)}", {"message": text})
+                    await office.rooms.write(at.caller, team, text)
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
 
-async def _read(office: OfficeClient, team: str, last: int, out: Output) -> None:
-    path = f"/api/chatroom/{part(team)}"
+async def _read(at: CommandContext, office: "OfficeServices", team: str, last: int) -> None:
     while True:
         with contextlib.suppress(Unreachable):
             if last:
-                rows = await office.get(path, since=last, limit=SHOWN)
+                posts = await office.rooms.read(at.caller, team, since=last, limit=SHOWN)
             else:
-                rows = await newest(office, team)
-            for row in rows:
-                print(line(row))
-                last = max(last, row["id"])
+                posts = await newest(at, office, team)
+            for post in posts:
+                print(line(post))
+                last = max(last, post.number)
         await asyncio.sleep(LOOK_S)

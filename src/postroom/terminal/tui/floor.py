@@ -4,7 +4,11 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from postroom.office.agents.views import AgentView, TeamView
+    from postroom.services.workload import WorkloadCounts
 
 REST_S = 3.0
 KEPT = 50
@@ -51,26 +55,32 @@ class Floor:
     dead: int | None = None
 
     @classmethod
-    def of(cls, agents: Mapping[str, Any], teams: Mapping[str, Any], team: str | None, now: float) -> "Floor":
+    def of(
+        cls,
+        agents: "Mapping[str, AgentView]",
+        teams: "Mapping[str, TeamView]",
+        team: str | None,
+        now: float,
+    ) -> "Floor":
         shown = {team: teams[team]} if team else dict(teams)
-        members = {name for one in shown.values() for name in one["agents"]} if team else set(agents)
-        leaders = {one["leader_agent"] for one in shown.values()}
+        members = {name for one in shown.values() for name in one.agents} if team else set(agents)
+        leaders = {one.leader_agent for one in shown.values()}
         cards = {
             name: Card(
                 agent=name,
-                name=one["name"] or name,
-                works_with="/".join(part for part in (one["provider"], one["model"]) if part),
-                teams=tuple(each for each, found in shown.items() if name in found["agents"]),
+                name=one.name or name,
+                works_with="/".join(part for part in (one.provider, one.model) if part),
+                teams=tuple(each for each, found in shown.items() if name in found.agents),
                 leads=name in leaders,
             )
             for name, one in agents.items()
             if name in members
         }
-        title = f"{teams[team]['name'] or team} (#{team})" if team else "all teams"
+        title = f"{teams[team].name or team} (#{team})" if team else "all teams"
         return cls(
             title=title,
             cards=cards,
-            teams={each: one["name"] or each for each, one in shown.items()},
+            teams={each: one.name or each for each, one in shown.items()},
             opened_at=now,
         )
 
@@ -79,11 +89,11 @@ class Floor:
         if teller is not None:
             teller(data, now)
 
-    def count(self, queue: Mapping[str, int]) -> bool:
+    def count(self, found: "WorkloadCounts") -> bool:
         """Whether there are more dead letters than before."""
         self.online = True
-        self.waiting = queue.get("incoming", 0) + queue.get("queued", 0) + queue.get("processing", 0)
-        before, self.dead = self.dead, queue.get("dead", 0)
+        self.waiting = found.incoming + found.queued + found.processing
+        before, self.dead = self.dead, found.dead
         return before is not None and self.dead > before
 
     def failed(self, agent: str, reason: str, now: float) -> None:

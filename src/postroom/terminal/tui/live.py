@@ -2,21 +2,25 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import sys
 import termios
 import time
 import tty
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import httpx2
 from rich.live import Live
 
-from postroom.terminal.cli.connection import Answered, OfficeClient, Unreachable
-from postroom.terminal.cli.output import Output
+from postroom.errors import PostroomError
+from postroom.terminal.cli.live_events import live_events
+from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.tui.floor import Floor
 from postroom.terminal.tui.render import frame
+
+if TYPE_CHECKING:
+    from postroom.services.office import OfficeServices
 
 NAMES = "message:incoming,agent:invoke,agent:progress,agent:response,agent:mention,message:done"
 LOOK_S = 1.0
@@ -24,21 +28,21 @@ AGAIN_S = 3.0
 QUIT = frozenset({b"q", b"Q", b"\x03", b"\x04", b"\x1b"})
 
 
-async def look(office: OfficeClient, floor: Floor) -> None:
+async def look(at: CommandContext, office: "OfficeServices", floor: Floor) -> None:
     """The counts as they are now."""
-    worse = floor.count(await office.get("/api/queue/status"))
-    floor.online = office.live
+    worse = floor.count(await office.workload.counts(at.caller))
+    floor.online = at.server_runs
     if worse:
-        for letter in (await office.get("/api/queue/dead"))[:1]:
-            agent = letter["data"].get("agent") or ""
-            floor.failed(agent, letter.get("failedReason") or "", time.time())
+        for dead in await office.workload.dead(at.caller, 1):
+            message = dead.message
+            floor.failed(message.agent or "", message.failure_reason or "", time.time())
 
 
-async def watch(office: OfficeClient, floor: Floor, out: Output) -> None:
+async def watch(at: CommandContext, office: "OfficeServices", floor: Floor) -> None:
     """Until somebody presses q."""
-    console = out.console()
+    console = at.out.console()
     with Live(console=console, screen=True, auto_refresh=False) as live, keys() as pressed:
-        tasks = [asyncio.create_task(_hear(office, floor)), asyncio.create_task(_count(office, floor))]
+        tasks = [asyncio.create_task(_hear(floor)), asyncio.create_task(_count(at, office, floor))]
         try:
             while not pressed.is_set():
                 now = time.time()
@@ -53,36 +57,24 @@ async def watch(office: OfficeClient, floor: Floor, out: Output) -> None:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _count(office: OfficeClient, floor: Floor) -> None:
+async def _count(at: CommandContext, office: "OfficeServices", floor: Floor) -> None:
     while True:
         try:
-            await look(office, floor)
-        except (Unreachable, Answered):
+            await look(at, office, floor)
+        except PostroomError:
             floor.online = False
         await asyncio.sleep(LOOK_S)
 
 
-async def _hear(office: OfficeClient, floor: Floor) -> None:
-    """When the house closes and opens again, nothing in between is missed."""
+async def _hear(floor: Floor) -> None:
+    """When the server stops and starts again, nothing in between is missed."""
     last: str | None = None
     while True:
-        with contextlib.suppress(httpx2.HTTPError):
-            async for kind, data, number in events(office, NAMES, last):
+        with contextlib.suppress(httpx2.HTTPError, PostroomError):
+            async for kind, data, number in live_events(NAMES, last):
                 last = number or last
                 floor.see(kind, data, time.time())
         await asyncio.sleep(AGAIN_S)
-
-
-async def events(
-    office: OfficeClient, names: str, since: str | None = None
-) -> AsyncIterator[tuple[str, dict[str, object], str | None]]:
-    """What happens, each with the id to go on from."""
-    wanted = {"type": names, **({"since": since} if since else {})}
-    async with office.http.stream("GET", "/api/events/stream", params=wanted, timeout=None) as answer:
-        answer.raise_for_status()
-        async for event in httpx2.EventSource(answer):
-            if event.event != "connected":
-                yield event.event, json.loads(event.data), event.id or None
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from postroom.settings.model import Settings
 ANY = "*"
 
 
-def unknown(name: str, value: Any = None) -> list[str]:
+def unknown_names(name: str, value: Any = None) -> list[str]:
     """Names in this setting, or in the value it is given, that Postroom does not know."""
     kind: Any = Settings
     for step in name.split("."):
@@ -22,7 +22,7 @@ def unknown(name: str, value: Any = None) -> list[str]:
     return list(_unknown_in(kind, name, value))
 
 
-def meant(name: str) -> str | None:
+def nearest_name(name: str) -> str | None:
     """The known name that is nearest to an unknown one."""
     steps = name.split(".")
     known = [_with_own_ids(each, steps) for each in _names(Settings)]

@@ -1,0 +1,41 @@
+"""The store of this home: which one it is by the settings, and how it is opened."""
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import postroom
+from postroom import Room
+from postroom.app.home import Home
+from postroom.office.retention import retention
+from postroom.runtime.core import SQLITE
+from postroom.settings.model import Settings
+
+LAKE = "lake"
+
+
+def store_url(home: Home, settings: Settings, environment: Mapping[str, str]) -> str:
+    return settings.store.url.reveal(environment) if settings.store.url else home.store_url
+
+
+def store_file(url: str) -> str | None:
+    """Of a store that is a file."""
+    path = url.removeprefix(SQLITE)
+    return None if "://" in path else str(Path(path).expanduser().absolute())
+
+
+def open_store(
+    home: Home, settings: Settings, environment: Mapping[str, str], *, actor: str, housekeeping: bool
+) -> contextlib.AbstractAsyncContextManager[Room]:
+    url = store_url(home, settings, environment)
+    if (file := store_file(url)) is not None:
+        # It holds everybody's messages: for its owner's eyes only, from the first moment on.
+        Path(file).touch(mode=0o600)
+        Path(file).chmod(0o600)
+    return postroom.open(
+        url,
+        actor=actor,
+        housekeeping=housekeeping,
+        backups=home.path / "backups",
+        retention=retention(settings.retention, lake=(home.path / LAKE).is_dir()),
+    )

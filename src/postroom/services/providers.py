@@ -1,0 +1,131 @@
+"""Providers: what agents work with, and servers of one's own."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from postroom.errors import Conflict, InvalidField, NotFound
+from postroom.services.callers import Caller
+from postroom.services.office_context import OfficeService, require_owner
+from postroom.settings.file import Change
+from postroom.settings.model import Settings
+from postroom.settings.names import check_id
+from postroom.settings.secrets import masked
+from postroom.settings.warnings import unknown_provider
+
+HARNESSES = ("claude", "codex", "api")
+FIELDS = ("name", "harness", "base_url", "api_key", "model", "wire")
+CUSTOM = "custom:"
+Document = dict[str, Any]
+
+
+class ProviderNotFound(NotFound):
+    """custom provider '{provider}' not found"""
+
+
+class ProviderInUse(Conflict):
+    """{provider} is in use by {agents}. Choose another there first: postroom agent provider AGENT NAME"""
+
+    code = "PROVIDER_IN_USE"
+
+
+class HarnessUnknown(InvalidField):
+    """{field}: {problem}."""
+
+
+def check_provider(name: str) -> None:
+    """Whether a server of one's own is there is seen where the settings are."""
+    if not name.startswith(CUSTOM) and (problem := unknown_provider(name)):
+        raise InvalidField("provider", problem)
+
+
+class ProviderService(OfficeService):
+    async def list_custom(self, caller: Caller) -> dict[str, Document]:
+        """Keys show as `********`."""
+        require_owner(caller)
+        return (await asyncio.to_thread(self._context.file.masked)).get("custom_providers") or {}
+
+    async def put_custom(self, caller: Caller, name: str, fields: Mapping[str, Any]) -> Document:
+        """Adds a server or changes one; what other clients wrote of it stays."""
+        require_owner(caller)
+        check_id("custom_providers", name)
+        if fields.get("harness") not in HARNESSES:
+            raise HarnessUnknown("harness", f"{fields.get('harness')!r} is none of {', '.join(HARNESSES)}")
+        if not re.match(r"https?://[^/\s]", str(fields.get("base_url") or "")):
+            problem = f"{fields.get('base_url')!r} is no address; write one like http://127.0.0.1:8080"
+            raise InvalidField("base_url", problem)
+        given = {field: fields[field] for field in FIELDS if fields.get(field) is not None}
+
+        def change(document: Document) -> None:
+            known = document.setdefault("custom_providers", {})
+            # A model left out is none; a wire left out stays.
+            kept = {
+                field: value
+                for field, value in (known.get(name) or {}).items()
+                if field not in FIELDS or field == "wire"
+            }
+            known[name] = {**kept, **given}
+
+        await self._update(change)
+        return masked(given)
+
+    async def remove_custom(self, caller: Caller, name: str, *, even_in_use: bool = False) -> None:
+        """With its key. Not while an agent works with it, unless somebody wants it all the same."""
+        require_owner(caller)
+
+        def change(document: Document) -> None:
+            if name not in (document.get("custom_providers") or {}):
+                raise ProviderNotFound(provider=name)
+            agents = document.get("agents") or {}
+            users = [key for key, one in agents.items() if (one or {}).get("provider") == f"{CUSTOM}{name}"]
+            if users and not even_in_use:
+                raise ProviderInUse(provider=f"{CUSTOM}{name}", agents=", ".join(f"@{key}" for key in users))
+            del document["custom_providers"][name]
+
+        await self._update(change)
+
+    async def choose(
+        self,
+        caller: Caller,
+        name: str | None = None,
+        *,
+        model: str | None = None,
+        api_key: str | None = None,
+        oauth_token: str | None = None,
+    ) -> str:
+        """The provider of agents that name none; without a `name`, the one chosen before. A model also goes
+        to every agent that works with it."""
+        require_owner(caller)
+        own_server = (name or "").partition(CUSTOM)[2]
+        if (api_key or oauth_token) and (own_server or name == "script"):
+            raise InvalidField("api_key", "is not for this provider; give keys of your own servers with them")
+        if name is not None:
+            check_provider(name)
+
+        def change(document: Document) -> None:
+            if own_server and own_server not in (document.get("custom_providers") or {}):
+                problem = f'there is no server "{own_server}"; add it: postroom provider add'
+                raise InvalidField("provider", problem)
+            models = document.setdefault("models", {})
+            chosen = name or models.get("provider") or "anthropic"
+            section = chosen.removesuffix("_api")
+            own = dict(models.get(section) or {})
+            own |= {
+                field: value
+                for field, value in (("model", model), ("api_key", api_key), ("oauth_token", oauth_token))
+                if value
+            }
+            models["provider"] = chosen
+            if own:
+                models[section] = own
+            for one in (document.get("agents") or {}).values():
+                if model and one.get("provider") == chosen:
+                    one["model"] = model
+
+        return (await self._update(change)).models.provider
+
+    async def _update(self, change: Change) -> Settings:
+        settings = await asyncio.to_thread(self._context.file.update, change)
+        await self._context.apply()
+        return settings

@@ -1,0 +1,136 @@
+"""The settings: shown without secrets, changed by name or as a whole.
+
+A mask that comes back never takes the place of a secret, and what is not valid changes nothing.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from postroom.errors import Invalid, InvalidField, NotFound
+from postroom.services.callers import Caller
+from postroom.services.office_context import OfficeService, require_owner
+from postroom.settings.errors import InvalidSettings
+
+if TYPE_CHECKING:
+    from postroom.settings.model import Settings
+
+Document = dict[str, Any]
+
+
+class SettingUnknown(Invalid):
+    """unknown setting `{name}`; {hint}"""
+
+    code = "SETTING_UNKNOWN"
+
+    def __init__(self, name: str, hint: str = "", *, more: str = "") -> None:
+        from postroom.settings.field_names import nearest_name
+
+        near = nearest_name(name)
+        hint = hint or (f"did you mean `{near}`?" if near else "see docs/reference/settings.md.")
+        super().__init__(name=name, hint=f"{hint} {more}".rstrip())
+
+
+class SettingNotSet(NotFound):
+    """{name} is not set; its default holds (see docs/reference/settings.md)"""
+
+    code = "SETTING_NOT_SET"
+    exit_code = 2
+
+
+class ValueRefused(Invalid):
+    """{problem} Nothing was changed."""
+
+    code = "SETTINGS_INVALID"
+
+
+class SettingsService(OfficeService):
+    async def show(self, caller: Caller) -> Document:
+        require_owner(caller)
+        return await asyncio.to_thread(self._context.file.masked)
+
+    async def get(self, caller: Caller, name: str) -> Any:
+        """One setting by its name, like `api.port`."""
+        found: Any = await self.show(caller)
+        for step in name.split("."):
+            if not isinstance(found, dict) or step not in found:
+                if _unknown_names(name):
+                    raise SettingUnknown(name)
+                raise SettingNotSet(name=name)
+            found = found[step]
+        return found
+
+    async def set(self, caller: Caller, name: str, value: Any, *, force: bool = False) -> Document:
+        """`force` also writes names that nobody here knows, as for another program. All settings after it."""
+        require_owner(caller)
+        strange = _unknown_names(name, value)
+        if strange and not force:
+            raise SettingUnknown(strange[0], more="To write it all the same, as for another program: --force")
+        return await self._change_one(name, value)
+
+    async def unset(self, caller: Caller, name: str) -> Document:
+        """Its default holds again."""
+        require_owner(caller)
+        if _unknown_names(name):
+            await self.get(caller, name)
+        return await self._change_one(name, None)
+
+    async def merge(self, caller: Caller, fields: Mapping[str, Any]) -> Document:
+        """Replaces whole top-level fields; a null removes one. Others stay."""
+        require_owner(caller)
+        await asyncio.to_thread(self._context.file.merge, fields)
+        return await self._applied()
+
+    async def replace(self, caller: Caller, document: Mapping[str, Any]) -> Document:
+        """All of them."""
+        require_owner(caller)
+        from postroom.settings.model import parse
+
+        file = self._context.file
+        await asyncio.to_thread(_make_workspace, parse(document, file.path))
+        await asyncio.to_thread(file.replace, document)
+        return await self._applied()
+
+    async def _change_one(self, name: str, value: Any) -> Document:
+        try:
+            await asyncio.to_thread(self._context.file.update, lambda found: _put(found, name, value))
+        except InvalidSettings as error:
+            # The file is well; it is the new value that is not.
+            raise ValueRefused(problem=error.data["problems"]) from None
+        return await self._applied()
+
+    async def _applied(self) -> Document:
+        await self._context.apply()
+        return await asyncio.to_thread(self._context.file.masked)
+
+
+def _unknown_names(name: str, value: Any = None) -> list[str]:
+    from postroom.settings.field_names import unknown_names
+
+    return unknown_names(name, value)
+
+
+def _put(document: Document, name: str, value: Any) -> None:
+    """One value in its place; None takes it away."""
+    *above, last = name.split(".")
+    at = document
+    for step in above:
+        below = at.get(step)
+        if not isinstance(below, dict):
+            if value is None:
+                return
+            below = at[step] = {}
+        at = below
+    if value is None:
+        at.pop(last, None)
+    else:
+        at[last] = value
+
+
+def _make_workspace(settings: "Settings") -> None:
+    """Before anything is written: settings with a folder that cannot be are of no use."""
+    try:
+        settings.workspace_path().mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise InvalidField("workspace.path", f"cannot be made a folder: {reason}") from None
