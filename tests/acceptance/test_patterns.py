@@ -2,10 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from postroom import State
+from postroom.kernel import commands as c
 from postroom.providers.protocol import ErrorKind, TurnRequest
 from postroom.providers.script_rules import ScriptRule
 from tests.acceptance.office import AGENTS, Gate, Puppet, signed, staffed, text, until
@@ -182,9 +184,30 @@ async def test_every_turn_is_recorded_with_its_usage_and_cost(tmp_path: Path) ->
         assert kinds == [
             "record.turn.started",
             "record.turn.progress",
-            "record.turn.progress",
             "record.turn",
         ]
+
+
+async def test_a_short_turn_is_two_commits_beside_its_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with staffed(tmp_path, ScriptRule(agent="coder", reply="ok", chunks=2)) as desk:
+        units: list[list[str]] = []
+        run = desk.room.run
+
+        def watched(command: c.Command) -> Any:
+            if command.actor == "coder":
+                parts = command.commands if isinstance(command, c.Unit) else [command]
+                units.append([f"{type(each).__name__} {getattr(each, 'kind', '')}".strip() for each in parts])
+            return run(command)
+
+        monkeypatch.setattr(desk.room, "run", watched)
+        await desk.write("@coder hello")
+        await desk.replies(1)
+        begun, ended = units
+        assert begun == ["Reserve", "AddRecord turn.started"]
+        assert ended[:2] == ["AddRecord turn.progress", "Complete"]
+        assert {"Publish", "AddRecord turn", "Settle"} < set(ended)
 
 
 async def test_the_next_turn_goes_on_with_the_same_session_by_its_id(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def rows(source: SqliteSource, kind: str, after: int, up_to: int) -> list[dict[s
 
 
 def store_of(house: House) -> SqliteSource:
-    return SqliteSource(str(house.front.home / "postroom.db"))
+    return SqliteSource(str(house.home / "postroom.db"))
 
 
 async def fill(house: House) -> SqliteSource:

@@ -1,6 +1,7 @@
 """Who follows the ledger gets every event in order; with a name, from where it had come to, at least once."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -103,6 +104,50 @@ async def test_who_follows_is_woken_by_a_commit(room: Room, monkeypatch: pytest.
             head = (await room.head()).seq
             await until(lambda head=head: seen and seen[-1] == head)
     assert seen == list(range(1, (await room.head()).seq + 1))
+
+
+async def test_readers_at_one_place_share_a_look_but_never_one_from_before_a_commit(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(room, 1)
+    head = (await room.head()).seq
+    looked: list[int] = []
+    may_look = threading.Event()
+    look = room._queries.events
+
+    def held(after: int, limit: int) -> Any:
+        found = look(after, limit)
+        looked.append(after)
+        may_look.wait(60)
+        return found
+
+    monkeypatch.setattr(room._queries, "events", held)
+    early = [asyncio.create_task(room.read_events(head, 10)) for _ in range(3)]
+    await until(lambda: looked == [head])
+    await room.publish("work", "new")
+    late = asyncio.create_task(room.read_events(head, 10))
+    await until(lambda: looked == [head, head])
+    early[0].cancel()
+    may_look.set()
+    assert [await each for each in early[1:]] == [[], []], "one who leaves takes nothing from the others"
+    assert [event.type for event in await late] == ["message.published"]
+
+
+async def test_a_position_is_kept_for_several_events_together(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(readers, "_now", lambda: now[0])
+    await fill(room, 1)
+    reader = room.ledger_reader("mine", save_s=10)
+    opened = await reader.open()
+    await fill(room, 3)
+    now[0] = 100
+    await reader.advance(opened + 1)
+    assert await kept(room) == opened, "the first event after a rest does not save for itself alone"
+    now[0] = 110
+    await reader.advance(opened + 2)
+    assert await kept(room) == opened + 2
 
 
 async def test_the_position_is_kept_when_nothing_more_happens(

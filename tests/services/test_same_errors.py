@@ -33,7 +33,7 @@ Codes = dict[tuple[str, str], str]
 async def prepare(house: House) -> dict[str, str]:
     """The state that the inputs do not fit; the ids of its messages."""
     room, owner = house.room, callers.owner(actor="tester")
-    services = house.front.services
+    services = house.deps.services
     for queue in ("jobs", "other", "closed"):
         await room.create_queue(queue)
     await room.create_queue("news", consumer_mode="broadcast")
@@ -152,7 +152,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Codes:
             head = await house.room.head()
             async with remote_services(house.url, TOKEN) as remote:
                 for wrong in WRONG:
-                    found[wrong.name, "python"] = await by_python(house.front.services, wrong, ids)
+                    found[wrong.name, "python"] = await by_python(house.deps.services, wrong, ids)
                     found[wrong.name, "rpc"] = await by_python(remote, wrong, ids)
                     found[wrong.name, "http"] = await by_http(house, wrong, ids)
                     found[wrong.name, "mcp"] = await by_mcp(house, wrong, ids)

@@ -42,7 +42,8 @@ class LocalOffice:
         self._works = works
         self._actor = actor
         self._environment = environment
-        self._opened: tuple[Room, OfficeControl] | None = None
+        self._open_room: Room | None = None
+        self._open_control: OfficeControl | None = None
         self._opening = asyncio.Lock()
         self._stack = contextlib.AsyncExitStack()
 
@@ -53,33 +54,39 @@ class LocalOffice:
         await self._stack.aclose()
 
     async def room(self) -> "Room":
-        return (await self._open())[0]
+        async with self._opening:
+            return await self._opened_room()
 
     async def control(self) -> OfficeControl:
-        return (await self._open())[1]
+        async with self._opening:
+            if self._open_control is None:
+                self._open_control = await self._opened_control()
+            return self._open_control
 
     async def apply(self) -> None:
         """Whoever opens the office later reads the settings then."""
-        if self._opened is not None:
-            await self._opened[1].apply()
+        if self._open_control is not None:
+            await self._open_control.apply()
 
-    async def _open(self) -> "tuple[Room, OfficeControl]":
-        async with self._opening:
-            if self._opened is None:
-                self._opened = await self._open_now()
-            return self._opened
+    async def _opened_room(self) -> "Room":
+        if self._open_room is None:
+            from postroom.app.store import open_store
+            from postroom.settings import with_environment
 
-    async def _open_now(self) -> "tuple[Room, OfficeControl]":
+            settings = with_environment(self.file.load(), self._environment)
+            opening = open_store(
+                self._place, settings, self._environment, actor=self._actor, housekeeping=False
+            )
+            self._open_room = await self._stack.enter_async_context(opening)
+        return self._open_room
+
+    async def _opened_control(self) -> OfficeControl:
         from postroom.app.office_reloader import OfficeReloader
-        from postroom.app.store import open_store
-        from postroom.settings import with_environment
 
-        settings = with_environment(self.file.load(), self._environment)
-        opening = open_store(self._place, settings, self._environment, actor=self._actor, housekeeping=False)
-        room = await self._stack.enter_async_context(opening)
+        room = await self._opened_room()
         control = OfficeReloader(
             room, self.file, self.home, self.clock, works=self._works, environment=self._environment
         )
         await control.open()
         self._stack.push_async_callback(control.close, GRACE_S)
-        return room, control
+        return control

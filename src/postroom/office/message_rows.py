@@ -13,6 +13,7 @@ PAGE = 500
 # Mail between agents is no part of what a person reads here.
 MAIL = "office.mail"
 HISTORY = "office.history"
+FAILURE = "office.failure"
 
 
 class NumberedMessage(msgspec.Struct, frozen=True):

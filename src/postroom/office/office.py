@@ -36,7 +36,7 @@ from postroom.office.sandboxes import sandbox_for
 from postroom.office.schedules import Missed, Scheduler, Schedules, house_zone
 from postroom.office.sessions import Sessions
 from postroom.office.tasks import Board
-from postroom.office.turns.outcomes import Rules
+from postroom.office.turns.outcomes import TurnRules
 from postroom.office.turns.prompts import brief
 from postroom.office.turns.replies import ReplyRules
 from postroom.providers.protocol import Permissions, TurnLimits
@@ -184,7 +184,7 @@ class Office:
         if told is not None:
             self.look_up()
             return IntakeResult(Routed(()), (), told)
-        if self._plugins is not None and mail.text.strip():
+        if self._plugins is not None and not self._plugins.is_empty and mail.text.strip():
             text = await self._plugins.incoming(mail.text, HookContext.of_incoming(mail))
             mail = msgspec.structs.replace(mail, text=text)
         return await take_in(
@@ -239,9 +239,9 @@ class Office:
             await asyncio.gather(self._watching, return_exceptions=True)
 
 
-def _rules(settings: Settings) -> Rules:
+def _rules(settings: Settings) -> TurnRules:
     guards = settings.guards
-    return Rules(
+    return TurnRules(
         mentions=guards.mentions_per_answer, attempts=guards.attempts, rate_limit_s=guards.rate_limit_s
     )
 

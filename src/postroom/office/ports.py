@@ -9,7 +9,7 @@ from postroom.kernel.ledger import Event, Head
 from postroom.kernel.model import Document, Message, Position, Queue, Record, Subscription
 
 
-class MessagePage(Protocol):
+class MessageListing(Protocol):
     @property
     def messages(self) -> list[Message]: ...
 
@@ -80,7 +80,7 @@ class RoomPort(Protocol):
 
     async def messages(
         self, *, cursor: str | None = None, limit: int = 100, **wanted: Any
-    ) -> MessagePage: ...
+    ) -> MessageListing: ...
 
     async def records(
         self, kind: str, key: str | None = None, *, after: int = 0, limit: int = 100

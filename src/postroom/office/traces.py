@@ -43,7 +43,7 @@ class TraceStep(msgspec.Struct, kw_only=True):
     causes: list["TraceStep"] = []
 
 
-class Trace(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationTrace(msgspec.Struct, frozen=True, kw_only=True):
     correlation_id: str
     roots: list[TraceStep]
     began_at: int
@@ -53,7 +53,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: str | None
 
 
-async def trace(room: RoomPort, correlation_id: str) -> Trace:
+async def trace(room: RoomPort, correlation_id: str) -> ConversationTrace:
     """As a tree by causation. What was pruned is missing; what it caused then stands at the root."""
     kept = await conversation(room, correlation_id, scope=queues.SCOPE)
     messages = [message for message in kept if message.message_type != "office.gather"]
@@ -68,7 +68,7 @@ async def trace(room: RoomPort, correlation_id: str) -> Trace:
         (above.causes if above is not None else roots).append(steps[message.id])
     taken = [turn for step in steps.values() for turn in step.turns]
     costs = [Decimal(turn.cost_usd) for turn in taken if turn.cost_usd is not None]
-    return Trace(
+    return ConversationTrace(
         correlation_id=correlation_id,
         roots=roots,
         began_at=began,

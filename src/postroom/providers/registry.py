@@ -1,4 +1,7 @@
-"""From the provider id in an agent's settings to the provider that executes its turns."""
+"""From the provider id in an agent's settings to the provider that executes its turns.
+
+Each is imported when it is first made: most offices use one, and commands none.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -8,16 +11,10 @@ import msgspec
 
 from postroom.clock import Clock, SystemClock
 from postroom.errors import NotFound
-from postroom.providers import anthropic_api, claude, codex, openai_api
-from postroom.providers.anthropic_api import AnthropicApi
-from postroom.providers.claude import Claude
-from postroom.providers.codex import Codex, CodexServer
 from postroom.providers.failures import Product
 from postroom.providers.fallback import run_with_fallback
 from postroom.providers.models import DEFAULT as DEFAULT_MODEL
 from postroom.providers.models import resolve_model
-from postroom.providers.openai_api import OpenAIApi
-from postroom.providers.opencode import OpenCode
 from postroom.providers.protocol import Provider, TurnRequest, TurnStream
 from postroom.providers.script import ScriptProvider
 from postroom.providers.script_rules import Script
@@ -161,6 +158,8 @@ class Registry:
         return ScriptProvider(settings.script, clock=self._clock, problem=settings.script_problem)
 
     def _claude(self) -> Provider:
+        from postroom.providers.claude import Claude
+
         return Claude(
             program=self._program("claude"),
             settings=self._claude_keys(),
@@ -176,6 +175,8 @@ class Registry:
         return {"ANTHROPIC_API_KEY": key} if key else {}
 
     def _codex(self) -> Provider:
+        from postroom.providers.codex import Codex
+
         key = self._settings.openai_api_key
         return Codex(
             program=self._program("codex"),
@@ -186,6 +187,8 @@ class Registry:
         )
 
     def _opencode(self) -> Provider:
+        from postroom.providers.opencode import OpenCode
+
         return OpenCode(
             program=self._program("opencode"),
             pass_variables=self._settings.pass_variables,
@@ -194,14 +197,18 @@ class Registry:
         )
 
     def _anthropic_api(self) -> Provider:
+        from postroom.providers.anthropic_api import BASE_URL, AnthropicApi
+
         key, url = self._settings.anthropic_api_key, self._settings.anthropic_base_url
         key = self._api_key(key, url, "ANTHROPIC_API_KEY")
-        return AnthropicApi(api_key=key, base_url=url or anthropic_api.BASE_URL, clock=self._clock)
+        return AnthropicApi(api_key=key, base_url=url or BASE_URL, clock=self._clock)
 
     def _openai_api(self) -> Provider:
+        from postroom.providers.openai_api import BASE_URL, OpenAIApi
+
         key, url = self._settings.openai_api_key, self._settings.openai_base_url
         key = self._api_key(key, url, "OPENAI_API_KEY")
-        return OpenAIApi(api_key=key, base_url=url or openai_api.BASE_URL, clock=self._clock)
+        return OpenAIApi(api_key=key, base_url=url or BASE_URL, clock=self._clock)
 
     def _api_key(self, own: str, base_url: str, variable: str) -> str:
         """The key of the environment is the vendor's: another server gets it only if the settings say so."""
@@ -211,7 +218,9 @@ class Registry:
         label = custom.name or provider_id
         passed = self._settings.pass_variables
         if custom.harness == "claude":
-            return Claude(
+            from postroom.providers import claude
+
+            return claude.Claude(
                 name=provider_id,
                 program=self._program("claude"),
                 settings={
@@ -227,20 +236,25 @@ class Registry:
                 vendor=custom.base_url,
             )
         if custom.harness == "codex":
-            return Codex(
+            from postroom.providers import codex
+
+            return codex.Codex(
                 name=provider_id,
                 program=self._program("codex"),
                 pass_variables=passed,
                 parent=self._parent,
                 clock=self._clock,
                 product=_renamed(codex.PRODUCT, f"{label} (through Codex)"),
-                server=CodexServer(base_url=custom.base_url, api_key=custom.api_key or NO_KEY),
+                server=codex.CodexServer(base_url=custom.base_url, api_key=custom.api_key or NO_KEY),
             )
-        made, product = (
-            (AnthropicApi, anthropic_api.PRODUCT)
-            if custom.wire == "anthropic"
-            else (OpenAIApi, openai_api.PRODUCT)
-        )
+        if custom.wire == "anthropic":
+            from postroom.providers import anthropic_api
+
+            made, product = anthropic_api.AnthropicApi, anthropic_api.PRODUCT
+        else:
+            from postroom.providers import openai_api
+
+            made, product = openai_api.OpenAIApi, openai_api.PRODUCT
         return made(
             name=provider_id,
             api_key=custom.api_key or NO_KEY,

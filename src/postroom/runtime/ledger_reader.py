@@ -84,7 +84,9 @@ class LedgerReader:
                 await self._wait(woken)
 
     async def advance(self, seq: int) -> None:
-        """Events up to here are handled; the position is kept when it is time."""
+        """Events up to here are handled; the position is kept when it is time, of several at once."""
+        if self.position == self._saved:
+            self._save_at = _now() + self._save_s
         self.position = max(self.position, seq)
         await self._save_if_due()
 

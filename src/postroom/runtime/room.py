@@ -58,6 +58,7 @@ class Room:
         self._workers = AsyncWorkers(self)
         self._closed = False
         self._in_flight = 0
+        self._event_reads: dict[tuple[int, int, int], asyncio.Future[list[Event]]] = {}
 
     @property
     def actor(self) -> str:
@@ -481,8 +482,19 @@ class Room:
                 yield page
 
     async def read_events(self, after: int, limit: int) -> list[Event]:
-        """The next events after a position, those that are there now."""
-        return await self._ask(self._queries.events, after, limit)
+        """The next events after a position, those that are there now. Readers that are woken by one commit
+        at one place share a look into the store."""
+        asked = (after, limit, self._core.wakeups.news)
+        reading = self._event_reads.get(asked)
+        if reading is None:
+            if self._closed:
+                raise StoreClosed
+            reading = asyncio.get_running_loop().run_in_executor(
+                self._threads, self._queries.events, after, limit
+            )
+            self._event_reads[asked] = reading
+            reading.add_done_callback(lambda _: self._event_reads.pop(asked, None))
+        return list(await asyncio.shield(reading))
 
     def ledger_reader(self, name: str = "", **options: Unpack[LedgerReaderOptions]) -> LedgerReader:
         """Follows the ledger; with a name, from where the reader of that name had come to."""

@@ -30,6 +30,8 @@ class Wakeups:
         self._tails: set[Callable[[], None]] = set()
         self._commits: set[Callable[[], None]] = set()
         self._watchers: dict[int, set[Callable[[], None]]] = {}
+        self.news = 0
+        """How often the ledger had something new: what was read at one number is all there was at it."""
 
     def join(self, waiter: Waiter) -> None:
         with self._lock:
@@ -111,6 +113,8 @@ class Wakeups:
 
     def ring_tails(self, *, news: bool = True) -> None:
         """Something was committed; `news` when it is in the ledger."""
+        # Before anybody is woken: who wakes must not be given what was read before.
+        self.news += news
         if self._commits or (news and self._tails):
             with self._lock:
                 woken = [*self._commits, *(self._tails if news else ())]

@@ -37,7 +37,6 @@ MOST = 1000
 SEARCHED = 1000
 TOOLS = "mcp"
 PEEKED = 1000
-FAILURE = "office.failure"
 DAILY_BUDGETS = ("day/", "agent/", "team/")
 ALPHABET = string.digits + string.ascii_lowercase
 # Nobody has to guess these ids in vain, and asking the system each time lets other threads go first.

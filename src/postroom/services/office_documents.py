@@ -1,25 +1,27 @@
 """What services of the office return, as the JSON that clients of the API and of the command line know."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from postroom.clock import iso
-from postroom.office.agents.backups import Backup
-from postroom.office.agents.views import AgentView, TeamView
 from postroom.office.lanes.batches import text_of
-from postroom.office.message_rows import NumberedMessage, message_id_of, millis, response_row
-from postroom.office.schedules.model import Schedule
-from postroom.services.budgets import GuardOverview
-from postroom.services.conversations import FAILURE, ConversationStatus, SentMessage
-from postroom.services.pairing import PairingOverview
-from postroom.services.rooms import RoomPost
-from postroom.services.workload import AgentWorkload, WorkInHand, WorkloadCounts
+from postroom.office.message_rows import FAILURE, NumberedMessage, message_id_of, millis, response_row
+
+if TYPE_CHECKING:  # a command renders what one service returned, and needs none of the others
+    from postroom.office.agents.backups import Backup
+    from postroom.office.agents.views import AgentView, TeamView
+    from postroom.office.schedules.model import Schedule
+    from postroom.services.budgets import GuardOverview
+    from postroom.services.conversations import ConversationStatus, SentMessage
+    from postroom.services.pairing import PairingOverview
+    from postroom.services.rooms import RoomEntry
+    from postroom.services.workload import AgentWorkload, WorkInHand, WorkloadCounts
 
 Document = dict[str, Any]
 
 
-def agent_document(view: AgentView) -> Document:
+def agent_document(view: "AgentView") -> Document:
     """What was written, with what follows where nothing was."""
     return {
         **view.settings,
@@ -30,7 +32,7 @@ def agent_document(view: AgentView) -> Document:
     }
 
 
-def backup_document(backup: Backup) -> Document:
+def backup_document(backup: "Backup") -> Document:
     """Without the entry of the settings, which may hold a secret."""
     return {
         "name": backup.name,
@@ -41,7 +43,7 @@ def backup_document(backup: Backup) -> Document:
     }
 
 
-def team_document(view: TeamView) -> Document:
+def team_document(view: "TeamView") -> Document:
     return {
         **view.settings,
         "name": view.name,
@@ -50,7 +52,7 @@ def team_document(view: TeamView) -> Document:
     }
 
 
-def post_document(post: RoomPost) -> Document:
+def post_document(post: "RoomEntry") -> Document:
     return {
         "id": post.number,
         "team_id": post.team,
@@ -60,12 +62,12 @@ def post_document(post: RoomPost) -> Document:
     }
 
 
-def sent_document(sent: SentMessage) -> Document:
+def sent_document(sent: "SentMessage") -> Document:
     found: Document = {"ok": True, "messageId": sent.message_id}
     return found if sent.notice is None else {**found, "notice": sent.notice, "queued": sent.queued}
 
 
-def status_document(found: ConversationStatus) -> Document:
+def status_document(found: "ConversationStatus") -> Document:
     return {
         "messageId": found.message_id,
         "open": found.open,
@@ -81,7 +83,7 @@ def reply_document(each: NumberedMessage) -> Document:
     return {**response_row(each), **failed}
 
 
-def counts_document(found: WorkloadCounts) -> Document:
+def counts_document(found: "WorkloadCounts") -> Document:
     return {
         "incoming": found.incoming,
         "queued": found.queued,
@@ -93,7 +95,7 @@ def counts_document(found: WorkloadCounts) -> Document:
     }
 
 
-def agent_workload_document(found: AgentWorkload) -> Document:
+def agent_workload_document(found: "AgentWorkload") -> Document:
     return {
         "agent": found.agent,
         "pending": found.pending,
@@ -120,7 +122,7 @@ def dead_document(each: NumberedMessage) -> Document:
     }
 
 
-def work_document(each: WorkInHand) -> Document:
+def work_document(each: "WorkInHand") -> Document:
     message = each.message
     return {
         "id": each.number,
@@ -136,7 +138,7 @@ def work_document(each: WorkInHand) -> Document:
     }
 
 
-def schedule_document(schedule: Schedule) -> Document:
+def schedule_document(schedule: "Schedule") -> Document:
     found: Document = {
         "id": schedule.id,
         "label": schedule.label,
@@ -153,11 +155,11 @@ def schedule_document(schedule: Schedule) -> Document:
     return found if schedule.at is None else {**found, "runAt": iso(schedule.at)}
 
 
-def guards_document(found: GuardOverview) -> Document:
+def guards_document(found: "GuardOverview") -> Document:
     return msgspec.to_builtins(found)
 
 
-def pairing_document(found: PairingOverview) -> dict[str, list[Document]]:
+def pairing_document(found: "PairingOverview") -> dict[str, list[Document]]:
     return {
         "pending": [pairing.document() for pairing in found.pending],
         "approved": [pairing.document() for pairing in found.approved],

@@ -24,7 +24,7 @@ class PostEmpty(Invalid):
     http_status = 400
 
 
-class RoomPost(msgspec.Struct, frozen=True):
+class RoomEntry(msgspec.Struct, frozen=True):
     """`number` is what a listing goes on from; `created_at` in milliseconds, as clients know it."""
 
     number: int
@@ -35,7 +35,7 @@ class RoomPost(msgspec.Struct, frozen=True):
 
 
 class RoomService(OfficeService):
-    async def read(self, caller: Caller, team: str, *, limit: int = 100, since: int = 0) -> list[RoomPost]:
+    async def read(self, caller: Caller, team: str, *, limit: int = 100, since: int = 0) -> list[RoomEntry]:
         """The newest first; with `since`, what came after that number, the oldest first."""
         require_owner(caller)
         control, room = await self._context.control(), await self._context.room()
@@ -44,7 +44,7 @@ class RoomService(OfficeService):
         # What was posted before, in an office that this one took over.
         if queues.past_of(team).removeprefix(f"{queues.SCOPE}/") in await room.scope_counts(queues.SCOPE):
             places.append(queues.past_of(team))
-        posts: list[RoomPost] = []
+        posts: list[RoomEntry] = []
         for queue in places:
             found = await room.numbered(queue=queue, limit=limit, **wanted)
             posts += [_post(number, message, team) for number, message in found]
@@ -85,9 +85,9 @@ def _known(control: OfficeControl, team: str) -> str:
     return team
 
 
-def _post(number: int, message: Message, team: str) -> RoomPost:
+def _post(number: int, message: Message, team: str) -> RoomEntry:
     body = message.body if isinstance(message.body, dict) else {}
-    return RoomPost(
+    return RoomEntry(
         number,
         team,
         message.from_agent or USER,

@@ -8,7 +8,7 @@ from postroom.clock import SECOND, iso
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
 from postroom.office.lanes.batches import Batch
-from postroom.office.turns.outcomes import Rules
+from postroom.office.turns.outcomes import TurnRules
 from postroom.office.turns.rate_limits import AgentWait, MessageWait, keep_waiting
 from postroom.providers.protocol import ErrorKind, Failed
 
@@ -28,7 +28,7 @@ def after(
     problem: Failed, before: AgentWait | None = None, own: MessageWait | None = None
 ) -> list[c.Command]:
     wait = (before or AgentWait()).after(problem, NOW)
-    return keep_waiting(Batch(mail()), "coder", wait, {"m1": own} if own else {}, Rules(), NOW)
+    return keep_waiting(Batch(mail()), "coder", wait, {"m1": own} if own else {}, TurnRules(), NOW)
 
 
 def limited(retry_at: int | None, message: str = "The limit is reached.") -> Failed:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from postroom.office.traces import Trace, TraceStep, TurnTaken
+from postroom.office.traces import ConversationTrace, TraceStep, TurnTaken
 from postroom.terminal.cli import demo_office, demo_queue
 from postroom.terminal.cli.demo_trace import money, shown
 from tests.terminal.cli.tree import whole_tree
@@ -37,7 +37,7 @@ def test_a_trace_cannot_send_orders_to_the_terminal() -> None:
         began_at=0,
         turns=[turn],
     )
-    trace = Trace(
+    trace = ConversationTrace(
         correlation_id="web:1\x1b[2J",
         roots=[step],
         began_at=0,

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from postroom.office.agents.views import agent_view, team_view
-from postroom.services.rooms import RoomPost
+from postroom.services.rooms import RoomEntry
 from postroom.services.workload import WorkloadCounts
 from postroom.settings.model import parse
 from postroom.terminal.tui.chatroom import line
@@ -119,4 +119,4 @@ def test_a_text_cannot_draw_on_the_terminal() -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "[bold]x[/bold]" in text
-    assert "\x1b" not in line(RoomPost(1, "dev", evil, evil, 0))
+    assert "\x1b" not in line(RoomEntry(1, "dev", evil, evil, 0))

@@ -1,4 +1,4 @@
-"""The doorkeeper: every request passes it first, streams included; nothing behind it is reached unchecked.
+"""Every request is checked here first, streams included; nothing behind this is reached unchecked.
 
 In this order: the host's name, the page that asks, preflights, who asks, forged requests, the size.
 """
@@ -25,7 +25,7 @@ from postroom.api.auth.errors import (
     Unauthorized,
     WrongToken,
 )
-from postroom.api.auth.headers import dressed, preflight_headers
+from postroom.api.auth.headers import preflight_headers, with_headers
 from postroom.api.auth.hosts import AllowedHosts, is_loopback
 from postroom.api.auth.logins import Logins
 from postroom.api.auth.owner_token import OwnerToken
@@ -50,14 +50,14 @@ MOST_HEADER_BYTES = 64 * 1024
 # A person may come here by a link on a page of others.
 ENTRANCES = frozenset({"/", "/login"})
 FAILURES_PER_MINUTE = 10
-_WANTED = frozenset(
-    name.encode()
-    for name in (
+_ABSENT: dict[str, str] = dict.fromkeys(
+    (
         "host",
         "origin",
         "authorization",
         "cookie",
         "content-length",
+        "transfer-encoding",
         "sec-fetch-site",
         "sec-fetch-mode",
         "x-csrf-token",
@@ -67,8 +67,10 @@ _WANTED = frozenset(
         "access-control-request-method",
         "access-control-request-headers",
         "access-control-request-private-network",
-    )
+    ),
+    "",
 )
+_WANTED = {name.encode(): name for name in _ABSENT}
 
 
 class AuthMiddleware:
@@ -114,7 +116,7 @@ class AuthMiddleware:
         if settings is not self._known:
             self._learn(settings)
         visit = AuthAttempt(scope)
-        send = dressed(send, visit.origin if visit.origin and self._names.admits(visit.origin) else None)
+        send = with_headers(send, visit.origin if visit.origin and self._names.admits(visit.origin) else None)
         try:
             answer = await self._judge(visit, settings)
         except PostroomError as error:
@@ -125,7 +127,7 @@ class AuthMiddleware:
             await answer(scope, receive, send)
             return
         limit = settings.limits.request_bytes
-        length = visit.header("content-length")
+        length = visit.headers["content-length"]
         if length and not (length.isdecimal() and int(length) <= limit):
             answer = failure(visit.path, RequestTooLarge(limit=limit))
             answer.headers["connection"] = "close"
@@ -134,21 +136,23 @@ class AuthMiddleware:
         if visit.method == "HEAD" and visit.path not in NOT_LOOKED_AT:
             # Answered like GET; the server itself leaves the body out.
             scope = {**scope, "method": "GET"}
-        await self._app(scope, _measured(receive, limit), send)
+        # Of a body that says how long it is, the server takes no more; one in chunks can be of any length.
+        is_bounded = length and not visit.headers["transfer-encoding"]
+        await self._app(scope, receive if is_bounded else _measured(receive, limit), send)
 
     async def _judge(self, visit: "AuthAttempt", settings: Settings) -> Response | None:
         """The answer when the way ends here; None when it leads on."""
         if visit.header_bytes > MOST_HEADER_BYTES:
             raise HeadersTooLarge(limit=MOST_HEADER_BYTES)
-        host = visit.header("host")
-        if visit.twice("host") or not self._names.knows(host):
+        host = visit.headers["host"]
+        if "host" in visit.repeated or not self._names.knows(host):
             raise HostRefused(host=host[:100])
         own = bool(visit.origin) and self._names.is_own(visit.origin, host)
         if visit.origin and not own and not self._names.admits(visit.origin):
             raise OriginRefused(origin=visit.origin[:100])
-        if not visit.origin and visit.header("sec-fetch-site") in ("cross-site", "same-site"):
-            # Images and links of other pages send no origin; links of people to our front door are welcome.
-            follows_link = visit.method == "GET" and visit.header("sec-fetch-mode") == "navigate"
+        if not visit.origin and visit.headers["sec-fetch-site"] in ("cross-site", "same-site"):
+            # Images and links of other pages send no origin; links of people to our first page are welcome.
+            follows_link = visit.method == "GET" and visit.headers["sec-fetch-mode"] == "navigate"
             if not (follows_link and visit.path in ENTRANCES):
                 raise OriginRefused(origin="another site")
         if visit.method == "OPTIONS":
@@ -181,9 +185,9 @@ class AuthMiddleware:
         pace.spend(who)
 
     async def _who(self, visit: "AuthAttempt", settings: Settings, own: bool) -> Caller | None:
-        if visit.header("authorization"):
+        if visit.headers["authorization"]:
             return await self._by_token(visit)
-        session = self._logins.session(visit.header("cookie")) if visit.header("cookie") else None
+        session = self._logins.session(visit.headers["cookie"]) if visit.headers["cookie"] else None
         if session is not None:
             visit.scope["state"]["csrf"] = session.csrf
             if visit.method not in SAFE and not self._is_own_page(visit, session.csrf, own):
@@ -194,9 +198,9 @@ class AuthMiddleware:
         return None
 
     async def _by_token(self, visit: "AuthAttempt") -> Caller | None:
-        scheme, _, token = visit.header("authorization").partition(" ")
+        scheme, _, token = visit.headers["authorization"].partition(" ")
         token = token.strip()
-        if scheme.lower() == "bearer" and token and not visit.twice("authorization"):
+        if scheme.lower() == "bearer" and token and "authorization" not in visit.repeated:
             if self._owner.matches(token):
                 return callers.owner()
             if (agent := self._agents.caller(token)) is not None:
@@ -213,7 +217,7 @@ class AuthMiddleware:
 
     def _is_own_page(self, visit: "AuthAttempt", csrf: str, own: bool) -> bool:
         """A browser sends the cookie by itself; only our own pages know the word that goes with it."""
-        return own and hmac.compare_digest(visit.header("x-csrf-token").encode(), csrf.encode())
+        return own and hmac.compare_digest(visit.headers["x-csrf-token"].encode(), csrf.encode())
 
     def failed_login(self, client: str) -> None:
         """Counts against the same measure as wrong tokens."""
@@ -223,42 +227,35 @@ class AuthMiddleware:
 
 
 class AuthAttempt:
-    """A request as the doorkeeper sees it: where to, from where, and the few headers that matter."""
+    """A request as authentication sees it: where to, from where, and the few headers that matter."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.client: str | None = scope["client"][0] if scope.get("client") else None
-        self._headers: dict[str, str] = {}
-        self._twice: set[str] = set()
+        self.headers = dict(_ABSENT)
+        """Empty those that were not sent."""
+        self.repeated: set[str] = set()
+        sent: set[str] = set()
         self.header_bytes = 0
         for name, value in scope["headers"]:
             self.header_bytes += len(name) + len(value)
-            if name in _WANTED:
-                key = name.decode()
-                if key in self._headers:
-                    self._twice.add(key)
-                self._headers[key] = value.decode("latin-1")
-
-    def header(self, name: str) -> str:
-        return self._headers.get(name, "")
-
-    def twice(self, name: str) -> bool:
-        return name in self._twice
-
-    @property
-    def origin(self) -> str:
-        return self.header("origin")
+            if (key := _WANTED.get(name)) is not None:
+                if key in sent:
+                    self.repeated.add(key)
+                sent.add(key)
+                self.headers[key] = value.decode("latin-1")
+        self.origin = self.headers["origin"]
 
     @property
     def is_forwarded(self) -> bool:
         """Somebody stands between: then the address says nothing about who asks."""
-        return bool(self.header("x-forwarded-for") or self.header("forwarded"))
+        return bool(self.headers["x-forwarded-for"] or self.headers["forwarded"])
 
     @property
     def wants_page(self) -> bool:
-        return self.method == "GET" and "text/html" in self.header("accept")
+        return self.method == "GET" and "text/html" in self.headers["accept"]
 
 
 def _is_for_keys(path: str) -> bool:

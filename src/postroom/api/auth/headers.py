@@ -26,7 +26,7 @@ _VARY = (b"vary", b"Origin")
 _NO_STORE = (b"cache-control", b"no-store")
 
 
-def dressed(send: Send, origin: str | None) -> Send:
+def with_headers(send: Send, origin: str | None) -> Send:
     """`origin` is the admitted one that asks, if it is another than our own."""
     extra = [*_ALWAYS, _VARY]
     if origin is None:
@@ -34,7 +34,7 @@ def dressed(send: Send, origin: str | None) -> Send:
     else:
         extra += [(b"access-control-allow-origin", origin.encode("latin-1")), _EXPOSED]
 
-    async def dressing(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message["headers"])
             names = {name for name, _ in headers}
@@ -44,17 +44,17 @@ def dressed(send: Send, origin: str | None) -> Send:
             message = {**message, "headers": headers}
         await send(message)
 
-    return dressing
+    return send_with_headers
 
 
 def preflight_headers(visit: "AuthAttempt") -> dict[str, str]:
     headers = {"allow": METHODS}
-    if not visit.header("access-control-request-method"):
+    if not visit.headers["access-control-request-method"]:
         return headers
     headers["access-control-allow-methods"] = METHODS
-    if asked := visit.header("access-control-request-headers"):
+    if asked := visit.headers["access-control-request-headers"]:
         headers["access-control-allow-headers"] = asked
-    if visit.header("access-control-request-private-network"):
+    if visit.headers["access-control-request-private-network"]:
         headers["access-control-allow-private-network"] = "true"
     headers["access-control-max-age"] = "600"
     headers["vary"] = "Access-Control-Request-Headers"

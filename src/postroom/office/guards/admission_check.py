@@ -1,11 +1,12 @@
 """The gate before every turn: mail that may be worked on now has its cost set aside, and the other waits."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from postroom.clock import SECOND, Clock
 from postroom.errors import AccountFrozen, LimitReached, PostroomError
+from postroom.kernel import commands as c
 from postroom.kernel.budgets.model import Budget, Charge
 from postroom.kernel.model import Message
 from postroom.office.guards import budgets, prices
@@ -32,9 +33,12 @@ class AdmissionCheck:
         self._refusals = BudgetHolds(room, rules, clock)
 
     @contextlib.asynccontextmanager
-    async def admit(self, batch: Batch, agent: str) -> AsyncIterator[TurnAdmission | None]:
-        """None: it waits now, or was given back; there is nothing to do about it."""
-        visit = await self._enter(batch, agent)
+    async def admit(
+        self, batch: Batch, agent: str, also: Sequence[c.Command] = ()
+    ) -> AsyncIterator[TurnAdmission | None]:
+        """None: it waits now, or was given back; there is nothing to do about it. `also` is committed with
+        what is set aside."""
+        visit = await self._enter(batch, agent, also)
         if visit is None:
             yield None
             return
@@ -46,13 +50,13 @@ class AdmissionCheck:
             raise
         await self._refusals.warn(visit.money, batch.primary, agent)
 
-    async def _enter(self, batch: Batch, agent: str) -> TurnAdmission | None:
+    async def _enter(self, batch: Batch, agent: str, also: Sequence[c.Command]) -> TurnAdmission | None:
         shared = self._shared(batch, agent)
         known = await self._room.accounts(*self._names(batch, agent, shared))
         refused = [found for talk in _talks(batch) if (found := await self._look(talk, batch, agent, known))]
         visit = TurnAdmission(self._room, self._rules, batch, agent, self._clock)
         if not refused:
-            refused = await self._reserve(visit, batch, agent, shared, known)
+            refused = await self._reserve(visit, batch, agent, shared, known, also)
         if not refused:
             return visit
         await self._refusals.turn_away(batch, agent, refused)
@@ -117,7 +121,13 @@ class AdmissionCheck:
     # what is set aside
 
     async def _reserve(
-        self, visit: TurnAdmission, batch: Batch, agent: str, shared: Shared, known: dict[str, Budget]
+        self,
+        visit: TurnAdmission,
+        batch: Batch,
+        agent: str,
+        shared: Shared,
+        known: dict[str, Budget],
+        also: Sequence[c.Command],
     ) -> list[BudgetRefusal]:
         rules, day = self._rules, self._rules.days.of(self._clock.now())
         terms = rules.terms(agent)
@@ -136,7 +146,7 @@ class AdmissionCheck:
         visit.seconds = terms.seconds
         visit.left = _left(visit.reserved, limits, known)
         try:
-            await visit.reserve(visit.reserved)
+            await visit.reserve(visit.reserved, also)
         except AccountFrozen as error:
             name = error.data["account"]
             return [BudgetRefusal(name, self._concerned(name, batch), error.data["reason"])]

@@ -1,6 +1,7 @@
 """Mail that was let in. Whatever becomes of it, what it cost is settled exactly once."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -50,17 +51,19 @@ class TurnAdmission:
         self._begun = True
         self._under_way = 1
 
-    async def reserve(self, amount: int) -> None:
-        """Set aside so much on all accounts, in the place of what was; raises when it is not to be had."""
+    async def reserve(self, amount: int, also: Sequence[c.Command] = ()) -> None:
+        """Set aside so much on all accounts, in the place of what was; raises when it is not to be had.
+        `also` is committed with it."""
         money = tuple(msgspec.structs.replace(charge, amount=amount) for charge in self.money)
+        reservation = c.Reserve(
+            holder=self.holder,
+            charges=(*money, *self.counts, *self.riding),
+            seconds=self.seconds,
+            supersedes=self.lane,
+            **self.about,
+        )
         await self._room.run(
-            c.Reserve(
-                holder=self.holder,
-                charges=(*money, *self.counts, *self.riding),
-                seconds=self.seconds,
-                supersedes=self.lane,
-                **self.about,
-            )
+            c.Unit(commands=(reservation, *also), actor=self._agent) if also else reservation
         )
         self.money, self.reserved = money, amount
 

@@ -62,6 +62,8 @@ class Answering(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 1800.0
 
     def combined(self, letters: tuple[RoutedMessage, ...], directory: OfficeDirectory) -> bool:
+        if self.mode != "combined" and not self.teams:
+            return False
         teams = [letter.team or next(iter(directory.teams_of(letter.agent)), "") for letter in letters]
         return any(self.teams.get(team, self.mode) == "combined" for team in teams)
 
@@ -128,7 +130,7 @@ async def _taken_before(room: RoomPort, talk: str) -> IntakeResult | None:
 
 
 def _published(mail: Incoming, letter: RoutedMessage, talk: str, *, combined: bool, actor: str) -> c.Command:
-    text = tags.with_attachments(letter.text, mail.files)
+    text = tags.with_attachments(letter.text, mail.files) if mail.files else letter.text
     body = {"text": text, "team": letter.team, "via": letter.via, **_as_said(mail.text, letter.text)}
     if combined:
         body["replies"] = "combined"

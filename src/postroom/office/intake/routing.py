@@ -7,12 +7,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, MutableMapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from postroom.errors import Invalid
 from postroom.office import tags
-from postroom.settings import Settings
+
+if TYPE_CHECKING:
+    from postroom.settings import Settings
 
 CLEAR = "default"
 
@@ -58,7 +61,7 @@ class OfficeDirectory:
         self._teams = _by_word(self.teams.values())
 
     @classmethod
-    def of(cls, settings: Settings) -> "OfficeDirectory":
+    def of(cls, settings: "Settings") -> "OfficeDirectory":
         return cls(
             (AgentRef(key, agent.name) for key, agent in settings.present_agents().items()),
             (TeamRef(key, team.name, team.leader_agent, team.agents) for key, team in settings.teams.items()),

@@ -21,6 +21,10 @@ class Slots:
     def of(self, provider: str) -> asyncio.Semaphore:
         return self._own.get(provider.replace("_", "-"), self._free)
 
+    def is_free(self, provider: str) -> bool:
+        """Whether a turn could start there now."""
+        return not (self._all.locked() or self.of(provider).locked())
+
     def limit(self, provider: Provider, starting: Starting) -> Provider:
         """The same provider, whose turns wait for a free place; `starting` is told when one has it."""
         return _Limited(provider, self, self._all, starting)

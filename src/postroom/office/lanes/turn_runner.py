@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,9 +24,9 @@ from postroom.office.plugins import HookContext, PluginRegistry, fitting
 from postroom.office.ports import RoomPort
 from postroom.office.sessions import ProviderSession, Sessions
 from postroom.office.turns import outcomes, rate_limits, replies
-from postroom.office.turns.outcomes import Rules
+from postroom.office.turns.outcomes import TurnRules
 from postroom.office.turns.progress import TurnProgress
-from postroom.office.turns.rate_limits import RateLimits
+from postroom.office.turns.rate_limits import AgentWait, RateLimits
 from postroom.office.turns.replies import Reply, ReplyRules
 from postroom.office.turns.turn import TurnResult, take_turn
 from postroom.providers.fallback import run_with_fallback
@@ -78,7 +77,7 @@ class TurnDependencies(msgspec.Struct, frozen=True, kw_only=True):
     gate: AdmissionCheck
     clock: Clock
     slots: Slots
-    rules: Rules = Rules()
+    rules: TurnRules = TurnRules()
     replies: ReplyRules = ReplyRules()
     lease_s: float = 20.0
     verbose: bool = False
@@ -93,20 +92,30 @@ class TurnRunner:
         self._worker = worker
         self._deps = deps
         self._limits = RateLimits(room, worker.agent, tuple(choice.provider for choice in worker.choices))
+        self._wait = AgentWait()
+        """For its provider, as the store had it when the batch in hand came; only its lane changes it."""
 
     async def serve(self, batch: Batch) -> None:
         """Unless a rate limit still holds, or a guard turns it away: then it waits, and there is nothing to
         do."""
         if await self._waits(batch):
             return
-        async with self._deps.gate.admit(batch, self._worker.agent) as visit:
+        progress, first = self._progress(batch), self._worker.choices[0]
+        # When it need not wait for a slot, that it starts is committed with what it is paid from.
+        starts = self._deps.slots.is_free(first.provider)
+        started = progress.start(first.provider, first.model) if starts else []
+        async with self._deps.gate.admit(batch, self._worker.agent, started) as visit:
             if visit is not None:
-                await self._serve(batch, visit)
+                await self._serve(batch, visit, progress)
+
+    def _progress(self, batch: Batch) -> TurnProgress:
+        verbose = self._deps.verbose and not is_combined(batch.primary)
+        return TurnProgress(self._room, self._worker.agent, batch.primary, verbose=verbose)
 
     async def _waits(self, batch: Batch) -> bool:
         """Nothing is asked of a provider before the moment for which another message of the agent waits."""
         agent, now = self._worker.agent, self._deps.clock.now()
-        wait = await self._limits.of_agent()
+        self._wait = wait = await self._limits.of_agent()
         if now >= wait.until:
             return False
         waits = await self._limits.of_messages(batch)
@@ -115,14 +124,14 @@ class TurnRunner:
         log.info("@%s waits with %s until %s: %s", agent, _named(batch), iso(wait.until), wait.reason)
         return True
 
-    async def _serve(self, batch: Batch, visit: TurnAdmission) -> None:
+    async def _serve(self, batch: Batch, visit: TurnAdmission, progress: TurnProgress) -> None:
         deps, agent = self._deps, self._worker.agent
         log.info("@%s begins: %s", agent, _named(batch))
         session = await deps.sessions.of(batch.primary, agent)
-        turn = await self._take_turn(batch, session, visit)
+        turn = await self._take_turn(batch, session, visit, progress)
         if session.begun and _cannot_go_on(turn):
             session = await self._renew(batch, session, turn)
-            turn = await self._take_turn(batch, session, visit)
+            turn = await self._take_turn(batch, session, visit, self._progress(batch))
         reply = Reply("")
         if isinstance(turn.verdict, Finished):
             answer = turn.verdict.text
@@ -155,9 +164,9 @@ class TurnRunner:
         else:
             commands = outcomes.failed(batch, agent, turn, verdict, await self._rules())
         if not (isinstance(verdict, Failed) and verdict.kind is ErrorKind.RATE_LIMIT):
-            commands += rate_limits.ended(agent, await self._limits.of_agent())
+            commands += rate_limits.ended(agent, self._wait)
         try:
-            await self._room.run(c.Unit(commands=(*commands, *remembered), actor=agent))
+            await self._room.run(c.Unit(commands=(*turn.untold, *commands, *remembered), actor=agent))
         except ClaimLost as lost:
             rest = batch.without(lost.data["message_id"])
             if rest is None:
@@ -175,7 +184,7 @@ class TurnRunner:
 
     async def _limited(self, batch: Batch, turn: TurnResult, problem: Failed) -> list[c.Command]:
         agent, now = self._worker.agent, self._deps.clock.now()
-        wait = (await self._limits.of_agent()).after(problem, now)
+        wait = self._wait.after(problem, now)
         waits = await self._limits.of_messages(batch)
         return [
             *rate_limits.keep_waiting(batch, agent, wait, waits, self._deps.rules, now),
@@ -183,7 +192,7 @@ class TurnRunner:
             *outcomes.remember(batch.primary, agent, turn),
         ]
 
-    async def _rules(self) -> Rules:
+    async def _rules(self) -> TurnRules:
         """With the attempts that the inbox allows now: whoever dies of its last one is told so."""
         inbox, rules = queues.inbox(self._worker.agent), self._deps.rules
         for queue in await self._room.queues(queues.SCOPE):
@@ -204,7 +213,7 @@ class TurnRunner:
 
     async def _through_plugins(self, primary: Message, reply: Reply) -> Reply:
         """Before the answer is signed, shortened and committed."""
-        if self._deps.plugins is None or not reply.text:
+        if self._deps.plugins is None or self._deps.plugins.is_empty or not reply.text:
             return reply
         context = HookContext.of(primary, self._worker.agent, text_of(primary))
         made = await self._deps.plugins.outgoing(reply.text, context)
@@ -217,7 +226,7 @@ class TurnRunner:
         summary = await sessions.summary(session, turn.provider or self._first)
         lost = isinstance(turn.verdict, Failed) and turn.verdict.cause is Cause.SESSION_LOST
         session, kept = sessions.renewed(session, summary, lost=lost)
-        commands = (kept, *outcomes.remember(batch.primary, self._worker.agent, turn))
+        commands = (*turn.untold, kept, *outcomes.remember(batch.primary, self._worker.agent, turn))
         await self._room.run(c.Unit(commands=commands, actor=self._worker.agent))
         return session
 
@@ -225,23 +234,24 @@ class TurnRunner:
     def _first(self) -> str:
         return self._deps.registry.get(self._worker.choices[0].provider).name
 
-    async def _take_turn(self, batch: Batch, session: ProviderSession, visit: TurnAdmission) -> TurnResult:
-        turn = await self._run_turn(batch, session, visit)
+    async def _take_turn(
+        self, batch: Batch, session: ProviderSession, visit: TurnAdmission, progress: TurnProgress
+    ) -> TurnResult:
+        turn = await self._run_turn(batch, session, visit, progress)
         visit.took(turn)
         return turn
 
-    async def _run_turn(self, batch: Batch, session: ProviderSession, visit: TurnAdmission) -> TurnResult:
-        deps, agent, primary = self._deps, self._worker.agent, batch.primary
-        turn_id = uuid.uuid4().hex
-        verbose = deps.verbose and not is_combined(primary)
-        progress = TurnProgress(self._room, agent, primary, turn_id, verbose=verbose)
+    async def _run_turn(
+        self, batch: Batch, session: ProviderSession, visit: TurnAdmission, progress: TurnProgress
+    ) -> TurnResult:
+        deps, turn_id, first = self._deps, progress.turn_id, self._worker.choices[0]
         began: list[int] = []
 
         async def starting() -> None:
             if not began:
                 began.append(deps.clock.now())
                 visit.begins()
-                await progress.started(self._worker.choices[0].provider, self._worker.choices[0].model)
+                await progress.tell_started(first.provider, first.model)
 
         try:
             request = await asyncio.to_thread(self._request, turn_id, batch, session, visit.left)
@@ -254,6 +264,7 @@ class TurnRunner:
             failed = Failed(kind=kind, message=str(error))
             return TurnResult(turn_id=turn_id, verdict=failed, started_at=now, ended_at=now)
         turn = await take_turn(turn_id, metered(stream, visit), deps.clock.now, progress.tell)
+        turn = msgspec.structs.replace(turn, untold=tuple(progress.take_untold()))
         return msgspec.structs.replace(turn, started_at=began[0]) if began else turn
 
     def _request(self, turn_id: str, batch: Batch, session: ProviderSession, left: int | None) -> TurnRequest:

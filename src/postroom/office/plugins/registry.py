@@ -35,6 +35,7 @@ class PluginRegistry:
     """Until `load` has found some, and without any, it changes nothing and costs nothing."""
 
     def __init__(self) -> None:
+        self.is_empty = True
         self._plugins: tuple[Plugin, ...] = ()
         self._others: tuple[PluginStatus, ...] = ()
         self._room: RoomPort | None = None
@@ -76,6 +77,7 @@ class PluginRegistry:
             if name not in settings.allowed
         ]
         self._plugins, self._others = tuple(plugins), tuple(others)
+        self.is_empty = not plugins
 
     def statuses(self) -> list[PluginStatus]:
         """All that were found or named, in the order in which mail passes them."""

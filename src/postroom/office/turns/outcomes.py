@@ -20,7 +20,7 @@ from postroom.office.turns.turn import TurnResult
 from postroom.providers.protocol import ErrorKind, Failed, Permissions, ToolDenied
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class TurnRules(msgspec.Struct, frozen=True, kw_only=True):
     """How far one conversation may go."""
 
     mentions: int = 16
@@ -40,7 +40,7 @@ def finished(
     answer: str,
     reply: Reply,
     directory: OfficeDirectory,
-    rules: Rules,
+    rules: TurnRules,
     closed: Container[str] = (),
 ) -> list[c.Command]:
     """`answer` is what the agent wrote, and `reply` what the person gets to read of it. Nothing is handed on
@@ -61,7 +61,7 @@ def finished(
 
 
 def too_many(
-    primary: Message, agent: str, answer: str, directory: OfficeDirectory, rules: Rules
+    primary: Message, agent: str, answer: str, directory: OfficeDirectory, rules: TurnRules
 ) -> tuple[str, ...]:
     """A word about what is not handed on, because one answer may hand on so much and no more."""
     passed = pass_on(answer, agent, directory, team=team_of(primary))
@@ -110,7 +110,7 @@ def _complete(batch: Batch, agent: str, turn: TurnResult, reply: Reply) -> list[
     ]
 
 
-def _hand_on(primary: Message, agent: str, passed: Passed, rules: Rules) -> list[c.Publish]:
+def _hand_on(primary: Message, agent: str, passed: Passed, rules: TurnRules) -> list[c.Publish]:
     commands: list[c.Publish] = []
     for handoff in passed.handoffs[: rules.mentions]:
         note = _derived(primary, agent, {"text": fitted(handoff.text), "team": handoff.team}, "office.note")
@@ -187,7 +187,7 @@ def remember(primary: Message, agent: str, turn: TurnResult) -> list[c.Command]:
     return [c.AddRecord(kind="turn", key=turn.turn_id, data=turn.record(agent), **about)]
 
 
-def failed(batch: Batch, agent: str, turn: TurnResult, problem: Failed, rules: Rules) -> list[c.Command]:
+def failed(batch: Batch, agent: str, turn: TurnResult, problem: Failed, rules: TurnRules) -> list[c.Command]:
     """A provider failure is a failure: again, or the end, and then the person is told what to do. Of rate
     limits, `rate_limits` decides."""
     primary = batch.primary

@@ -1,7 +1,7 @@
 """Waiting for a provider's rate limit: with a growing pause, one word to the person, and an end.
 
 The limit is the agent's, so while it lasts one message asks again at the end of each pause, and the others of
-that agent wait without asking. No wait uses up an attempt, and none outlasts `Rules.rate_limit_s`.
+that agent wait without asking. No wait uses up an attempt, and none outlasts `TurnRules.rate_limit_s`.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.model import Message
 from postroom.office.lanes.batches import Batch, is_combined
 from postroom.office.ports import RoomPort
-from postroom.office.turns.outcomes import Rules, gave_up, held, tell
+from postroom.office.turns.outcomes import TurnRules, gave_up, held, tell
 from postroom.providers.protocol import Failed
 
 KIND = "rate_limit"
@@ -88,7 +88,7 @@ def ended(agent: str, wait: AgentWait) -> list[c.Command]:
 
 
 def keep_waiting(
-    batch: Batch, agent: str, wait: AgentWait, waits: Mapping[str, MessageWait], rules: Rules, now: int
+    batch: Batch, agent: str, wait: AgentWait, waits: Mapping[str, MessageWait], rules: TurnRules, now: int
 ) -> list[c.Command]:
     """Later, or no more: each message by how long it has waited itself."""
     commands: list[c.Command] = []

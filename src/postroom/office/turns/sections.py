@@ -12,7 +12,7 @@ import msgspec
 _COMMENT = re.compile(r"<!--|--!?>|[\x00-\x1f\x7f]")
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundSection(msgspec.Struct, frozen=True):
     """Where a section stands: its marks included, and what is between them."""
 
     start: int
@@ -30,7 +30,7 @@ def wrapped(name: str, content: str) -> str:
     return f"{start}\n{content.strip()}\n{end}"
 
 
-def find(text: bytes, name: str) -> Found | None:
+def find(text: bytes, name: str) -> FoundSection | None:
     """The section, if it is there once and whole; where it is not, nobody can tell what is ours."""
     start, end = (mark.encode() for mark in marks(name))
     if text.count(start) != 1 or text.count(end) != 1:
@@ -38,7 +38,7 @@ def find(text: bytes, name: str) -> Found | None:
     first, last = text.index(start), text.index(end)
     if last < first + len(start):
         return None
-    return Found(first, first + len(start), last, last + len(end))
+    return FoundSection(first, first + len(start), last, last + len(end))
 
 
 def refreshed(text: bytes, contents: Mapping[str, str]) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from postroom.kernel import commands as c
 from postroom.office.texts import clean
 from postroom.providers.costs import Cost, turn_cost
 from postroom.providers.protocol import (
@@ -30,7 +31,8 @@ DENIALS_KEPT = 20
 
 class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn came to. `provider` is the one that had the last word, and `totals` are those of its
-    sessions that count their tokens up."""
+    sessions that count their tokens up. `untold` are its last words for whoever watches, to be committed with
+    what follows from it."""
 
     turn_id: str
     verdict: Verdict
@@ -43,6 +45,7 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     price_source: str | None = None
     started_at: int
     ended_at: int
+    untold: tuple[c.Command, ...] = ()
 
     def record(self, agent: str) -> dict[str, Any]:
         """The turn as it is kept: no words of the conversation, which are in the messages."""

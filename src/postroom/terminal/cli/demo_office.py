@@ -16,7 +16,7 @@ import msgspec
 from postroom.kernel.states import OPEN, Change
 from postroom.office.intake.intake import Incoming
 from postroom.office.office import Office
-from postroom.office.traces import Trace, trace
+from postroom.office.traces import ConversationTrace, trace
 from postroom.providers.protocol import ErrorKind
 from postroom.providers.registry import ProviderSettings, Registry
 from postroom.providers.script_rules import Script, ScriptRule
@@ -149,7 +149,7 @@ async def _is_quiet(room: Room) -> bool:
     return not any(m.state in OPEN for m in page.messages if not m.queue.startswith("outbox/"))
 
 
-def _conclude(out: Output, traces: list[Trace], seconds: float) -> None:
+def _conclude(out: Output, traces: list[ConversationTrace], seconds: float) -> None:
     if out.as_json:
         out.line({"seconds": round(seconds, 3), "traces": msgspec.to_builtins(traces)})
         return

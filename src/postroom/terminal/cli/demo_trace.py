@@ -4,14 +4,14 @@ from rich.text import Text
 from rich.tree import Tree
 
 from postroom.clock import SECOND
-from postroom.office.traces import Trace, TraceStep, TurnTaken
+from postroom.office.traces import ConversationTrace, TraceStep, TurnTaken
 from postroom.terminal.cli.output import clean, some, span
 
 TEXT_CHARS = 64
 COLOURS = {"completed": "green", "dead": "red", "expired": "red", "cancelled": "yellow"}
 
 
-def shown(trace: Trace) -> Tree:
+def shown(trace: ConversationTrace) -> Tree:
     lasted = (trace.ended_at - trace.began_at) / SECOND
     counts = f"{some(trace.messages, 'message')}, {some(trace.turns, 'turn')}"
     head = f"Conversation {trace.correlation_id}: {counts}, {span(lasted)}"

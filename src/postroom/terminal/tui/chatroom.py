@@ -11,14 +11,14 @@ from postroom.terminal.cli.store_access import CommandContext
 
 if TYPE_CHECKING:
     from postroom.services.office import OfficeServices
-    from postroom.services.rooms import RoomPost
+    from postroom.services.rooms import RoomEntry
 
 SHOWN = 50
 LOOK_S = 1.0
 LEAVE = frozenset({"q", "quit", "exit"})
 
 
-def line(post: "RoomPost") -> str:
+def line(post: "RoomEntry") -> str:
     who = "you" if post.author == "user" else f"@{post.author}"
     time = datetime.fromtimestamp(post.created_at / 1000, UTC).astimezone().strftime("%H:%M")
     return f"[{time}] {clean(who)}: {clean(post.text, lines=True)}"
@@ -26,7 +26,7 @@ def line(post: "RoomPost") -> str:
 
 async def newest(
     at: CommandContext, office: "OfficeServices", team: str, limit: int = SHOWN
-) -> "list[RoomPost]":
+) -> "list[RoomEntry]":
     """The last posts, oldest first."""
     return (await office.rooms.read(at.caller, team, limit=limit))[::-1]
 
