@@ -80,14 +80,11 @@ class AgentService(OfficeService):
         known = await asyncio.to_thread(self._staff.agents)
         if agent.lower() in known:
             raise AgentExists(agent=agent.lower())
-        first = next(iter(known.values()), None)
-        given = dict(fields)
-        if first is not None and not given.get("provider"):
-            given["provider"] = first.provider
-            given["model"] = given.get("model") or first.model
-        given = {"name": agent, "provider": "script", "model": "default"} | {
-            name: value for name, value in given.items() if value is not None
-        }
+        given = {"name": agent, "model": "default"}
+        if not fields.get("provider"):
+            first = next(iter(known.values()))
+            given |= {"provider": first.provider, "model": first.model}
+        given |= {name: value for name, value in fields.items() if value}
         made = await asyncio.to_thread(self._staff.add_agent, agent, given)
         await self._write(made.id, INSTRUCTIONS, system_prompt)
         await self._context.apply()

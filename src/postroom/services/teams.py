@@ -30,7 +30,11 @@ class TeamService(OfficeService):
         require_owner(caller)
         if team.lower() in await asyncio.to_thread(self._teams.teams):
             raise TeamExists(team=team.lower())
-        fields = {"name": name or team, "agents": list(agents), "leader_agent": leader or agents[0]}
+        fields = {
+            "name": name or team,
+            "agents": list(agents),
+            "leader_agent": leader or next(iter(agents), ""),
+        }
         return await self.put(caller, team, fields)
 
     async def put(self, caller: Caller, team: str, fields: Mapping[str, Any]) -> TeamView:
