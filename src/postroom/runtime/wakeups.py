@@ -113,8 +113,9 @@ class Wakeups:
 
     def ring_tails(self, *, news: bool = True) -> None:
         """Something was committed; `news` when it is in the ledger."""
-        # Before anybody is woken: who wakes must not be given what was read before.
-        self.news += news
+        if news:
+            with self._lock:  # and before anybody is woken: who wakes must not be given what was read before
+                self.news += 1
         if self._commits or (news and self._tails):
             with self._lock:
                 woken = [*self._commits, *(self._tails if news else ())]
