@@ -5,12 +5,14 @@ from typing import Any
 
 import apsw
 import pytest
+from anyio.from_thread import start_blocking_portal
 from pyspark.sql.datasource import EqualTo, In
 
 from postroom.pipeline.errors import LedgerGap
 from postroom.pipeline.sources.spark import LedgerStream, RangeReader, register
 from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.runtime import open_sync
+from tests.api.house import TOKEN, opened
 from tests.spark.lakes import copy_of
 
 
@@ -118,6 +120,40 @@ def test_a_frame_is_published_once_for_each_key(spark: Any, tmp_path: Path) -> N
         [message] = room.claim("shop/orders")
         assert set(message.body) == {"item"}
         assert message.priority_tier == "high"
+
+
+def test_every_task_publishes_through_the_running_office_and_once_for_each_key(
+    spark: Any, tmp_path: Path
+) -> None:
+    """The office has its store open all the while; the second write is what a repeated task would do."""
+    orders = spark.createDataFrame(
+        [(n, f"item {n}", "high", 3600.0) for n in range(2500)],
+        "order int, item string, priority_tier string, ttl_s double",
+    )
+
+    def save(frame: Any, **options: str) -> None:
+        frame.write.format("postroom").options(**options).mode("append").save()
+
+    with (
+        start_blocking_portal() as loop,
+        loop.wrap_async_context_manager(opened(tmp_path, works=False)) as house,
+    ):
+        loop.call(house.room.create_scope, "shop")
+        loop.call(house.room.create_queue, "shop/orders")
+        given = {"url": house.url, "token": TOKEN, "queue": "shop/orders", "key": "order"}
+        for _ in range(2):
+            save(orders.repartition(3), **given)
+        assert loop.call(house.room.counts, "shop/orders").pending == 2500
+        [message] = loop.call(house.room.claim, "shop/orders")
+        assert set(message.body) == {"item"}
+        assert (message.priority_tier, message.expires_at is None) == ("high", False)
+        with pytest.raises(Exception, match="401"):
+            save(orders, **{**given, "token": "somebody-elses-token-0123"})
+        named = orders.withColumnRenamed("item", "sender")
+        with pytest.raises(Exception, match="whoever publishes"):
+            save(named, **given)
+        with pytest.raises(Exception, match="is needed"):
+            save(orders, url=house.url, token=TOKEN)
 
 
 def test_a_store_that_is_open_elsewhere_is_not_written(spark: Any, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Rows of a frame as messages of a queue, published durably and once for each key."""
+"""Rows of a frame as messages of a queue, published durably and once for each key: by the process that owns
+the store, over HTTP, or into the store's file when nobody has it open."""
 
 import hashlib
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from postroom.client import Client
 from postroom.errors import InvalidField
 from postroom.ids import RandomIds
 from postroom.kernel import commands as c
@@ -25,6 +27,14 @@ _FIELDS = frozenset(
         "sender", "sender_id", "agent", "source_id", "ttl_s", "delay_s",
     }
 )  # fmt: skip
+
+
+# What the service calls otherwise.
+_OVER_HTTP = {
+    "message_type": "message_type", "priority_tier": "priority_tier", "priority_score": "priority_score",
+    "correlation_id": "correlation_id", "causation_id": "causation_id", "ttl_s": "ttl_seconds",
+    "delay_s": "delay_seconds",
+}  # fmt: skip
 
 
 class PublishRow(msgspec.Struct, frozen=True):
@@ -87,3 +97,20 @@ def publish(path: str, queue: str, wanted: list[PublishRow]) -> int:
     finally:
         store.close()
     return new
+
+
+def publish_over_http(url: str, token: str, queue: str, wanted: list[PublishRow]) -> int:
+    """All of them, a thousand in a request; how many. Whoever repeats it finds the keys, and adds nothing."""
+    messages = [_over_http(each) for each in wanted]
+    with Client(url, token) as client:
+        for first in range(0, len(messages), AT_ONCE):
+            client.publish_many(queue, messages[first : first + AT_ONCE])
+    return len(messages)
+
+
+def _over_http(row: PublishRow) -> dict[str, Any]:
+    for name in row.fields:
+        if name not in _OVER_HTTP:
+            raise InvalidField(name, "is said by whoever publishes; over HTTP a row cannot say it")
+    fields = {_OVER_HTTP[name]: value for name, value in row.fields.items()}
+    return {"body": row.body, "idempotency_key": row.key, **fields}

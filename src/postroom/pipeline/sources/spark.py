@@ -3,6 +3,7 @@
 Register it once in a session: `register(spark)`. Then `spark.read.format("postroom").load("room.db")`.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from postroom.errors import InvalidField
 from postroom.pipeline.bronze.ingest import CLEAN
 from postroom.pipeline.errors import LedgerGap
 from postroom.pipeline.lake.tables import LEDGER, MESSAGES, RECORDS, Table
-from postroom.pipeline.sources.publish import PublishRow, letters, publish
+from postroom.pipeline.sources.publish import PublishRow, letters, publish, publish_over_http
 from postroom.pipeline.sources.sqlite import SqliteSource, Wanted, open_source
 
 if TYPE_CHECKING:
@@ -69,8 +70,9 @@ class Range(InputPartition):
 class PostroomSource(DataSource):
     """Options: `path` (the store), `table` (ledger, records, messages), `rowsPerTask`, `from`, `maxRows`.
 
-    For writing: `path`, `queue`, and the names of columns: `key` (idempotency), `body`; every other column
-    that bears the name of a message's field is taken as that.
+    For writing: `url` and `token` of the running office, or `path` of a store that nobody has open; `queue`;
+    and the names of columns: `key` (idempotency), `body`. Every other column that bears the name of a
+    message's field is taken as that.
     """
 
     @classmethod
@@ -98,10 +100,11 @@ class PostroomSource(DataSource):
         most = self.options.get("maxRows")
         return LedgerStream(self._source(), self._rows(), start, int(most) if most else None)
 
-    def writer(self, schema: StructType, overwrite: bool) -> "Publisher":
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         if overwrite:
             raise InvalidField("mode", "must be append: a queue is never overwritten")
-        return Publisher(dict(self.options))
+        options = dict(self.options)
+        return OfficePublisher(options) if options.get("url") else Publisher(options)
 
     def _source(self) -> SqliteSource:
         path = self.options.get("path")
@@ -111,6 +114,12 @@ class PostroomSource(DataSource):
 
     def _rows(self) -> int:
         return max(1, int(self.options.get("rowsPerTask", str(EVENTS_PER_TASK))))
+
+
+def _require(options: dict[str, str], *names: str) -> None:
+    for name in names:
+        if not options.get(name):
+            raise InvalidField(name, "is needed to publish")
 
 
 def _pieces(after: int, up_to: int, size: int) -> list[Range]:
@@ -241,6 +250,35 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Spark keeps the position; it lags by a batch and must not decide what is pruned."""
 
 
+class PublishedRows(WriterCommitMessage):
+    """How many rows one task has published."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+
+class OfficePublisher(DataSourceArrowWriter):
+    """Every task publishes its own rows through the running office. A task that is repeated finds its keys
+    there; of a job that fails, what was published stays, and the next try adds the rest."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+        self._url = options.get("url", "")
+        self._token = options.get("token") or os.environ.get("POSTROOM_TOKEN", "")
+        _require(options, "queue")
+        if not self._token:
+            raise InvalidField(
+                "token", "is needed: a key of the service, or the owner's token (POSTROOM_TOKEN)"
+            )
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> PublishedRows:
+        count = 0
+        for batch in iterator:
+            rows = letters(batch, key=self._options.get("key"), body=self._options.get("body"))
+            count += publish_over_http(self._url, self._token, self._options["queue"], rows)
+        return PublishedRows(count)
+
+
 class GatheredRows(WriterCommitMessage):
     """What one task wants published; only tasks that ended well hand theirs over."""
 
@@ -251,9 +289,7 @@ class GatheredRows(WriterCommitMessage):
 class Publisher(DataSourceArrowWriter):
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
-        for name in ("path", "queue"):
-            if not options.get(name):
-                raise InvalidField(name, "is needed to publish")
+        _require(options, "path", "queue")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> GatheredRows:
         found: list[PublishRow] = []
