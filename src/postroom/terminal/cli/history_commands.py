@@ -10,9 +10,9 @@ from postroom.clock import SECOND
 from postroom.errors import MessageNotFound
 from postroom.kernel import checks
 from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.lake_access import LakeOption, lake_of, source_of
 from postroom.terminal.cli.options import MessageId, argument, option
 from postroom.terminal.cli.output import Column, facts, span, table
-from postroom.terminal.cli.pipeline import LakeOption, lake_of, source_of
 from postroom.terminal.cli.store_access import CommandContext
 from postroom.terminal.cli.values import When
 from postroom.terminal.cli.why import why as explain

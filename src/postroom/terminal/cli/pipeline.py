@@ -1,11 +1,9 @@
 """`postroom pipeline`: the lake is filled, watched, asked, shown and kept in shape."""
 
 import json
-import os
 import sys
 import threading
 from collections.abc import Iterable
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,22 +16,21 @@ from postroom.errors import InvalidField, PostroomError, StoreInUse
 from postroom.kernel import checks
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
-from postroom.terminal.cli.errors import FileTaken, NoStore, NotWritten, Unclear
+from postroom.terminal.cli.errors import FileTaken, NotWritten, Unclear
 from postroom.terminal.cli.exports import Format, chosen, write
+from postroom.terminal.cli.lake_access import LakeOption, lake_of, light, source_of
 from postroom.terminal.cli.options import argument, choice, flag, option
 from postroom.terminal.cli.output import Column, facts, some, span, table
+from postroom.terminal.cli.pipeline_catalog import catalog, describe
 from postroom.terminal.cli.store_access import CommandContext, whoami
 from postroom.terminal.cli.values import When, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from postroom.pipeline.jobs.backtest import BacktestVerdict, Guarded
     from postroom.pipeline.jobs.progress import RunProgress
     from postroom.pipeline.jobs.run import Options, Summary
     from postroom.pipeline.jobs.session import Where
     from postroom.pipeline.lake.lake import Lake
-    from postroom.pipeline.serving.engine import QueryEngine
     from postroom.pipeline.sources.sqlite import SqliteSource
 
 app = group("pipeline", "History, traces, costs and insights: the lake, on Spark.")
@@ -42,10 +39,6 @@ LITTLE = 300_000
 """With fewer new events than this, a JVM that starts fast beats one that runs fast."""
 
 SPARK = "Spark"
-LakeOption = Annotated[
-    str | None,
-    option("PATH", "The lake: a folder or an object-store URL. Default: lake, beside the store.", "--lake"),
-]
 MasterOption = Annotated[
     str | None,
     option("URL", "Spark's master. Else POSTROOM_SPARK_MASTER, else local[*].", "--master", panel=SPARK),
@@ -96,43 +89,6 @@ KeepOption = Annotated[
     ),
 ]
 SinceOption = Annotated[When | None, option("TIME", "From this time on, or so long ago.", "--since")]
-
-
-def lake_of(at: CommandContext, named: str | None) -> "Lake":
-    from postroom.pipeline.errors import PartMissing
-
-    try:
-        from postroom.pipeline.lake.lake import Lake
-    except ImportError as error:
-        raise PartMissing(package=error.name or "deltalake") from error
-    where = named or os.environ.get("POSTROOM_LAKE") or str(at.path.absolute().parent / "lake")
-    return Lake(where if "://" in where else str(Path(where).expanduser().absolute()))
-
-
-def source_of(at: CommandContext, feed: str | None = None) -> "SqliteSource":
-    from postroom.pipeline.sources.sqlite import SqliteSource
-
-    path = at.path
-    if not path.is_file():
-        raise NoStore(path=str(path))
-    source = SqliteSource(str(path.absolute()))
-    feed = feed or os.environ.get("POSTROOM_SPARK_FEED")
-    if not feed:
-        return source
-    from postroom.app.home import Home
-    from postroom.pipeline.sources.feed import fed
-    from postroom.terminal.cli.connection import token_of
-
-    return fed(source, feed, token_of(Home.of()))
-
-
-@contextmanager
-def light(at: CommandContext, lake: str | None) -> "Iterator[QueryEngine]":
-    found = lake_of(at, lake)
-    from postroom.pipeline.serving.engine import engine
-
-    with engine(found) as opened:
-        yield opened
 
 
 def _where(at: CommandContext, lake: "Lake", chosen: "Where") -> "Where":
@@ -839,3 +795,18 @@ def generate(
         f"{some(made.conversations, 'conversation')}, {some(made.events, 'event')}: {at.path}",
         f"Look at it: postroom pipeline run --store {at.path} && postroom pipeline report --store {at.path}",
     )
+
+
+command(
+    app,
+    "describe",
+    examples=["postroom pipeline describe", "postroom pipeline describe message_life"],
+)(describe)
+command(
+    app,
+    "catalog",
+    examples=[
+        "postroom pipeline catalog --for duckdb --out lake.sql",
+        "postroom pipeline catalog --for trino --lake s3://bucket/postroom",
+    ],
+)(catalog)
