@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from postroom.pipeline.jobs.parallel import interruptible, together
+from postroom.pipeline.jobs.parallel import AT_ONCE, interruptible, together
 
 
 class Spark:
@@ -88,6 +88,20 @@ def test_a_step_that_begins_its_next_job_after_an_interrupt_is_cancelled_too() -
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
+        work()
+
+
+def test_steps_that_had_not_begun_when_another_failed_are_not_waited_for() -> None:
+    spark = Spark()
+
+    def work() -> None:
+        with together(spark) as begin:  # pyright: ignore[reportArgumentType]
+            for _ in range(AT_ONCE):
+                begin(spark.cancelled.wait, 60)
+            begin(pytest.fail, "it was called off before its turn")
+            raise ValueError("no ink")
+
+    with pytest.raises(ValueError, match="no ink"):
         work()
 
 

@@ -33,8 +33,10 @@ def together(spark: "SparkSession") -> Iterator[Begin]:
         except BaseException:
             # Also when somebody presses Ctrl-C: nobody waits for work whose result is not wanted.
             pool.shutdown(wait=False, cancel_futures=True)
-            while wait(begun, timeout=CANCEL_EVERY_S).not_done:
-                _cancel(spark)  # again and again: a step may be about to begin its next job
+            # Again and again: a step may be about to begin its next job.
+            while running := [future for future in begun if not future.done()]:
+                _cancel(spark)
+                wait(running, timeout=CANCEL_EVERY_S)
             raise
 
 
@@ -49,8 +51,9 @@ def interruptible(
             return future.result()
         except KeyboardInterrupt:
             interrupted()
-            while wait([future], timeout=CANCEL_EVERY_S).not_done:
+            while not future.done():
                 _cancel(spark)
+                wait([future], timeout=CANCEL_EVERY_S)
             raise
 
 
