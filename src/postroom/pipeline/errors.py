@@ -42,6 +42,13 @@ class SparkNotReached(PipelineError):
     code = "SPARK_NOT_REACHED"
 
 
+class DaysGone(Invalid):
+    """The lake let go of what happened before {day}, so earlier days cannot be built again. Begin with that
+    day."""
+
+    code = "DAYS_GONE"
+
+
 class FeedBroken(PipelineError):
     """The rows of the store did not come from {url}: {reason}. Check --feed, that the office runs there, and
     that POSTROOM_TOKEN is its owner's; then run it again."""

@@ -47,11 +47,13 @@ class TableWork(msgspec.Struct, frozen=True):
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """A table to be filled, and those of its files that hold rows which are replaced."""
+    """A table to be filled, and those of its files that hold rows which are replaced; with `whole`, nothing
+    of them stays."""
 
     work: TableWork
     by: tuple[str, ...]
     files: Sequence[LakeFile]
+    whole: bool = False
 
     @property
     def gone(self) -> Sequence[LakeFile]:
@@ -140,7 +142,7 @@ class Context(msgspec.Struct, frozen=True):
                 cut=each.work.table.cut or "",
                 by=each.by,
                 tracked=each.work.table.tracked,
-                old={} if each.work.anew else _by_cut(each.files),
+                old={} if each.work.anew or each.whole else _by_cut(each.files),
             )
             for each in targets
         ]

@@ -105,10 +105,26 @@ def changed_days(files: list[LakeFile], table: Table, done: Positions) -> set[st
     return {file.cut or "" for file in files if file.high.get(column) is None or file.high[column] > after}
 
 
-def _one(at: Context, each: Sum, files: dict[str, list[LakeFile]], target: Positions) -> int:
+def sum_days(at: Context, days: set[str]) -> int:
+    """These days once more, in all tables, which stay where they are; how many rows came out."""
+    rows = 0
+    for each in sums():
+        files = {table.name: at.lake.files(table) for table in each.inputs}
+        rows += _one(at, each, files, at.look(each.table).done, days)
+    return rows
+
+
+def _one(
+    at: Context,
+    each: Sum,
+    files: dict[str, list[LakeFile]],
+    target: Positions,
+    wanted: set[str] | None = None,
+) -> int:
+    """`wanted` are days to be counted, changed or not."""
     work = at.look(each.table)
-    days = set[str]()
-    for table in each.inputs:
+    days = set(wanted or ())
+    for table in each.inputs if wanted is None else ():
         days |= changed_days(files[table.name], table, work.done)
     # Of a day that was let go, only what happened late is there. Its sums stay as they were.
     whole = day_of(max(at.lake.snapshot(table).kept_from for table in each.inputs))

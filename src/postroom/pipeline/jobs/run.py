@@ -111,7 +111,7 @@ def run(
             if options.scrub:
                 at = _scrub(at, repairs)
             events, target = _work_through(at, options, repairs)
-            broken = _check(at, target)
+            broken = check_written(at, target)
             if options.upkeep:
                 keep_up(lake, clock, log, options.keep)
         finally:
@@ -130,7 +130,7 @@ def run(
     )
 
 
-def _check(at: Context, target: Positions) -> list[str]:
+def check_written(at: Context, target: Positions) -> list[str]:
     """What was written against what is expected of it. What breaks it is set aside and told; all stays."""
     if not any(at.written.values()):
         return []
@@ -177,7 +177,7 @@ def _work_through(at: Context, options: Options, repairs: list[Repair]) -> tuple
     """Until it is done: whatever damage is met on the way is repaired, and then the work goes on."""
     while True:
         try:
-            with _named(at.lake, at.source):
+            with explained(at.lake, at.source):
                 return _work(at, options)
         except LakeDamaged as damage:
             if len(repairs) >= MOST_REPAIRS:
@@ -257,7 +257,7 @@ def _empty(lake: Lake, table: Table) -> None:
 
 
 @contextlib.contextmanager
-def _named(lake: Lake, source: SqliteSource) -> Iterator[None]:
+def explained(lake: Lake, source: SqliteSource) -> Iterator[None]:
     """What Spark says, in a line."""
     try:
         yield

@@ -4,7 +4,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -239,6 +239,49 @@ def _carry_out(
 
     with ProgressMeter(at) as meter, session(_where(at, lake, chosen)) as spark:
         return interruptible(spark, lambda: run_once(spark, lake, source, at.clock, options, meter))
+
+
+@command(app, "backfill", examples=["postroom pipeline backfill --from 2026-11-01 --to 2026-11-03"])
+def backfill(
+    at: CommandContext,
+    first: Annotated[str, option("DAY", "The first day, like 2026-11-01.", "--from")],
+    last: Annotated[str | None, option("DAY", "The last day. Default the first.", "--to")] = None,
+    lake: LakeOption = None,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    memory: MemoryOption = 1024,
+) -> None:
+    """Build these days of silver and gold once more from bronze. What is new is taken in first."""
+    found, source = lake_of(at, lake), source_of(at)
+    _must_exist(found)
+    from postroom.pipeline.jobs.backfill import Days, check_days
+    from postroom.pipeline.jobs.backfill import backfill as carry_out
+    from postroom.pipeline.jobs.parallel import interruptible
+    from postroom.pipeline.jobs.run import NORMAL, nothing_to_do
+    from postroom.pipeline.jobs.run import run as run_once
+    from postroom.pipeline.jobs.session import session, where
+
+    days = Days(_day("--from", first), _day("--to", last or first))
+    if days.last < days.first:
+        raise InvalidField("--to", "is before --from")
+    check_days(found, days)
+    with ProgressMeter(at) as meter, session(where(master, remote, memory)) as spark:
+        if nothing_to_do(found, source, NORMAL) is None:
+            interruptible(spark, lambda: run_once(spark, found, source, at.clock, NORMAL, meter))
+        done = interruptible(spark, lambda: carry_out(spark, found, source, at.clock, days, meter))
+    at.out.show(
+        msgspec.to_builtins(done),
+        *(f"{name}: {some(rows, 'row')}" for name, rows in done.rows.items()),
+        *done.broken,
+        f"{some(done.days, 'day')} built anew.",
+    )
+
+
+def _day(name: str, text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InvalidField(name, f"is {text!r}, must be a day like 2026-11-01") from None
 
 
 @command(app, "verify", examples=["postroom pipeline verify", "postroom pipeline verify --repair"])
