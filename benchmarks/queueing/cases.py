@@ -29,7 +29,7 @@ class Work(Enum):
 # Ours
 
 
-def _in_room(folder: Path, seconds: float, work: Work) -> float:
+def run_in_room(folder: Path, seconds: float, work: Work) -> float:
     steps = {Work.PUBLISH: _publish, Work.CYCLE: _cycle}
 
     async def measured() -> float:
@@ -52,7 +52,7 @@ async def _cycle(room: postroom.Room) -> None:
     await room.complete(job)
 
 
-def _batch_in_room(folder: Path, size: int) -> float:
+def publish_batch(folder: Path, size: int) -> float:
     with postroom.open_sync(room_url(folder), **room_options()) as room:
         room.create_queue(QUEUE)
         room.publish_many(QUEUE, [BODY] * 10)
@@ -128,7 +128,7 @@ def _many(
 ) -> Outcome:
     seconds = effort.seconds
     runs: dict[str, measure.Run] = {
-        OURS: lambda place: _in_room(place, seconds, work),
+        OURS: lambda place: run_in_room(place, seconds, work),
         HUEY: lambda place: _by_peer(place, Huey, seconds, work),
         PERSIST_QUEUE: lambda place: _by_peer(place, PersistQueue, seconds, work),
         BARE: lambda place: _in_group_loop(place, pattern, seconds, work),
@@ -139,7 +139,7 @@ def _many(
 def batch_publish(effort: Effort, pattern: Pattern, folder: Path) -> Outcome:
     case, size = f"publish, {effort.batch:,} in one call", effort.batch
     runs: dict[str, measure.Run] = {
-        OURS: lambda place: _batch_in_room(place, size),
+        OURS: lambda place: publish_batch(place, size),
         BARE: lambda place: _bare_batch(place, pattern, size),
     }
     return against(case, measure.alternate(case, RATE, runs, effort.rounds, folder), {BARE: 0.5})

@@ -20,7 +20,7 @@ class KeysTaken(Exception):
 
 
 class Changes:
-    __slots__ = ("audit", "batches", "budgets", "counts", "events", "facts", "records", "rows")
+    __slots__ = ("_budgets", "audit", "batches", "counts", "events", "facts", "records", "rows")
 
     def __init__(self) -> None:
         self.batches: list[NewMessages | UniformMessages] = []
@@ -30,7 +30,7 @@ class Changes:
         self.facts: dict[FactKey, tuple[Fact, int]] = {}
         self.records: list[StoredRecord] = []
         self.audit: list[AuditEntry] = []
-        self.budgets = BudgetChanges()
+        self._budgets: BudgetChanges | None = None
 
     def __bool__(self) -> bool:
         return bool(
@@ -41,8 +41,19 @@ class Changes:
             or self.facts
             or self.records
             or self.audit
-            or self.budgets
+            or self._budgets
         )
+
+    @property
+    def budgets(self) -> BudgetChanges:
+        """To add to; most transactions have none."""
+        if self._budgets is None:
+            self._budgets = BudgetChanges()
+        return self._budgets
+
+    @property
+    def has_budgets(self) -> bool:
+        return bool(self._budgets)
 
     def touch(self, row: Row, shape: Shape) -> None:
         """A row that changes in more than one way is written whole."""
@@ -71,8 +82,8 @@ class Changes:
             self.put(fact, expected)
         self.records += later.records
         self.audit += later.audit
-        if later.budgets:
-            self.budgets.add(later.budgets)
+        if later._budgets:
+            self.budgets.add(later._budgets)
 
     def send(self, tx: Transaction) -> None:
         """Nothing of it remains here. What goes row by row goes first: the rest can go with the commit."""
@@ -84,10 +95,10 @@ class Changes:
             if tx.insert(batches):
                 raise KeysTaken
         if self.rows:
+            touched, self.rows = self.rows, {}
             by_shape: dict[Shape, list[Row]] = {}
-            for row, shape in self.rows.values():
+            for row, shape in touched.values():
                 by_shape.setdefault(shape, []).append(row)
-            self.rows = {}
             for shape, rows in by_shape.items():
                 tx.update(rows, shape)
         if self.facts:
@@ -99,9 +110,9 @@ class Changes:
         if self.audit:
             tx.add_audit(self.audit)
             self.audit = []
-        if self.budgets:
-            tx.save_budgets(self.budgets)
-            self.budgets = BudgetChanges()
+        if self._budgets:
+            tx.save_budgets(self._budgets)
+            self._budgets = None
         if self.counts:
             tx.add_counts(self.counts)
             self.counts = {}

@@ -151,6 +151,8 @@ class Engine:
         return AppliedGroup(outcomes, ctx.woken, session.has_news)
 
     def _audit(self, session: Session, commands: Sequence[c.Command], outcomes: list[CommandOutcome]) -> None:
+        if all(command.audit is None and type(command) is not c.Unit for command in commands):
+            return
         applied = [
             (command, outcome.value)
             for command, outcome in zip(commands, outcomes, strict=True)

@@ -8,11 +8,11 @@ from postroom.kernel import commands as c
 from postroom.kernel.checks import is_text
 from postroom.kernel.service_commands import AnswerReview
 from postroom.kernel.transitions.context import TransitionContext
-from postroom.kernel.transitions.publish import find_target
+from postroom.kernel.transitions.publish import find_target, named_keys
 
 NAMES_MESSAGE = (c.ClaimCommand, c.Cancel, c.Kill, c.Reprioritise, AnswerReview)
 # Alone, these fetch what they need with one question as it is.
-ALONE = frozenset({c.PublishLike, c.Claim, c.Complete, c.Extend, c.Fail, c.Release, c.Snooze})
+ALONE = frozenset({c.Publish, c.PublishLike, c.Claim, c.Complete, c.Extend, c.Fail, c.Release, c.Snooze})
 
 
 def load(ctx: TransitionContext, commands: Sequence[c.Command]) -> None:
@@ -21,6 +21,10 @@ def load(ctx: TransitionContext, commands: Sequence[c.Command]) -> None:
     keys: list[tuple[int, str]] = []
     budgets: defaultdict[str, set[str]] = defaultdict(set)
     for command in _flatten(commands):
+        kind = type(command)
+        if kind is c.PublishLike or kind is c.Claim:
+            # They name no message; most of a large group are these, or name one.
+            continue
         if isinstance(command, NAMES_MESSAGE):
             ids.append(command.message_id)
         elif isinstance(command, c.ExtendMany):
@@ -39,17 +43,14 @@ def load(ctx: TransitionContext, commands: Sequence[c.Command]) -> None:
 
 def _flatten(commands: Sequence[c.Command]) -> Iterator[c.Command]:
     for command in commands:
-        if isinstance(command, c.Unit) and isinstance(command.commands, tuple | list):
+        if type(command) is c.Unit and isinstance(command.commands, tuple | list):
             yield from command.commands
         else:
             yield command
 
 
 def _keys(ctx: TransitionContext, command: c.Publish) -> list[tuple[int, str]]:
-    if not isinstance(command.messages, list):
-        return []
-    named = [message.idempotency_key for message in command.messages]
-    named = [key for key in named if key is not None and is_text(key)]
+    named = named_keys(command.messages) if isinstance(command.messages, list) else []
     if not named:
         return []
     ctx.tenant = command.tenant

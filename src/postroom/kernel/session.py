@@ -50,6 +50,21 @@ class _Level:
 
 
 class Session:
+    __slots__ = (
+        "_budgets",
+        "_contents",
+        "_counted",
+        "_facts",
+        "_keyed",
+        "_levels",
+        "_outer",
+        "_rows",
+        "changes",
+        "directory",
+        "has_news",
+        "tx",
+    )
+
     def __init__(self, tx: Transaction, directory: Directory) -> None:
         self.tx = tx
         self.directory = directory
@@ -73,6 +88,10 @@ class Session:
         self._flush(all_savepoints=False)
 
     def _flush(self, *, all_savepoints: bool) -> None:
+        if not self._levels:
+            if self.changes:
+                self._send(self.changes)
+            return
         gathered = [*self._outer, self.changes]
         if not all_savepoints:
             while gathered and not gathered[-1]:
@@ -86,10 +105,11 @@ class Session:
 
     def _send(self, changes: Changes) -> None:
         self.has_news = self.has_news or bool(changes.events)
-        for (queue_id, subscription_id, state), delta in changes.counts.items():
-            counted = self._counted.get((queue_id, subscription_id))
-            if counted is not None:
-                counted[state] = counted.get(state, 0) + delta
+        if self._counted:
+            for (queue_id, subscription_id, state), delta in changes.counts.items():
+                counted = self._counted.get((queue_id, subscription_id))
+                if counted is not None:
+                    counted[state] = counted.get(state, 0) + delta
         for key, (fact, _) in changes.facts.items():
             self._facts[key] = fact
         changes.send(self.tx)
@@ -147,12 +167,14 @@ class Session:
 
     def _flush_new(self) -> None:
         """New messages are found only once they are sent."""
-        if self.changes.batches or any(outer.batches for outer in self._outer):
+        if self.changes.batches or (self._outer and any(outer.batches for outer in self._outer)):
             self.flush()
 
     def _flush_messages(self) -> None:
-        if any(changes.batches or changes.rows for changes in (*self._outer, self.changes)):
-            self.flush()
+        for changes in (self.changes, *self._outer):
+            if changes.batches or changes.rows:
+                self.flush()
+                return
 
     def _adopt(self, row: Row) -> Row:
         known = self._rows.get(row.id)
@@ -174,8 +196,9 @@ class Session:
         """A live message."""
         row = self._rows.get(message_id)
         if row is None:
-            self.load((message_id,))
-            return self._rows.get(message_id)
+            self._flush_new()
+            found = self.tx.rows((message_id,))
+            return self._adopt(found[0]) if found else None
         if self._levels:
             self._remember(row)
         return row
@@ -218,6 +241,8 @@ class Session:
     def due(self, now: int, limit: int) -> Due:
         self._flush_messages()
         due = self.tx.due(now, limit)
+        if not due.rows:
+            return due
         return Due([self._adopt(row) for row in due.rows], due.next_at)
 
     def find(self, wanted: RowFilter, *, after: int = 0, limit: int = MANY) -> list[Row]:
@@ -427,7 +452,7 @@ class Session:
     # budgets
 
     def _flush_budgets(self) -> None:
-        if any(changes.budgets for changes in (*self._outer, self.changes)):
+        if any(changes.has_budgets for changes in (*self._outer, self.changes)):
             self.flush()
 
     def load_budgets(self, tenant: str, names: Iterable[str]) -> None:

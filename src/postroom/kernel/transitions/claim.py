@@ -86,15 +86,15 @@ class ClaimRun:
     def _take(self, lines: list[Line], limit: int, command: c.Claim) -> list[Stored]:
         """From one line, or from several without limits of their own."""
         ctx, now = self._ctx, self._ctx.now
-        queues = {line: queue for queue, line in lines}
         queue, line = lines[0]
+        numbers = tuple(dict.fromkeys(line for _, line in lines))
         if queue.settings.concurrency is not None:
             self.end()
             claimed = ctx.session.counts(queue.id, max(0, -line)).claimed
             limit = min(limit, queue.settings.concurrency - claimed)
         worker, taken = command.worker or command.actor, []
         while len(taken) < limit:
-            found = self._next(tuple(queues), limit - len(taken), command)
+            found = self._next(numbers, limit - len(taken), command)
             if not found:
                 break
             over = [stored.row for stored in found if _is_over(stored.row, now)]
@@ -102,6 +102,7 @@ class ClaimRun:
                 self._expire(over)
                 # What ends with them, a review perhaps, may have changed others too.
                 found = [stored for stored in found if stored.row.state == State.PENDING]
+            queues = {line: queue for queue, line in lines}
             for line, group in groupby((stored.row for stored in found), key=_line_of):
                 queue, seconds = queues[line], command.lease_s
                 if seconds is None:
@@ -156,6 +157,9 @@ class ClaimRun:
 
 def _together(lines: list[Line]) -> Iterator[list[Line]]:
     """Lines one after the other; those whose queues have no limit of their own are asked together."""
+    if len(lines) == 1:
+        yield lines
+        return
     for limited, group in groupby(lines, key=lambda line: line[0].settings.concurrency is not None):
         if limited:
             yield from ([line] for line in group)

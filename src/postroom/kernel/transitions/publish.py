@@ -3,6 +3,8 @@
 A run takes the publishes of several callers, which are inserted together; a refused one adds nothing.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from postroom.errors import (
@@ -150,6 +152,8 @@ class PublishRun:
         self._has_rules = target.has_rules
         queue, messages, limits = target.queue, command.messages, ctx.limits
         self._check_size(len(messages))
+        if len(messages) > 1:
+            ctx.session.load_keys((queue.id, key) for key in named_keys(messages))
         drafts: list[Draft] = []
         answers: list[tuple[Row, bool]] = []
         fresh: dict[str, Draft] = {}
@@ -397,6 +401,12 @@ def _turn_dead(drafts: list[Draft], now: int, queue: Queue) -> None:
         row.failure_reason = f"refused: the queue {queue.path} was full"
         row.failure_kind = "overflow"
         row.origin_queue_id = queue.id
+
+
+def named_keys(messages: Iterable[NewMessage]) -> list[str]:
+    """The keys they were given; what cannot be one is refused when its message is looked at."""
+    keys = (message.idempotency_key for message in messages)
+    return [key for key in keys if key is not None and checks.is_text(key)]
 
 
 def _find_by_key(ctx: TransitionContext, queue: Queue, key: str) -> Draft | None:

@@ -50,6 +50,16 @@ class MessageReads(SqlReads):
             found += [to_stored(row, archived=True) for row in archived]
         return found
 
+    def keyed(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Stored]:
+        """Mostly there are none, so only their ids are looked for at first."""
+        ids = {(queue_id, key): message_id for queue_id, key, message_id in self._ids_by_key(keys)}
+        found = {stored.row.id: stored for stored in self.stored(sorted(set(ids.values())))} if ids else {}
+        return {pair: found[message_id] for pair, message_id in ids.items() if message_id in found}
+
+    def _ids_by_key(self, keys: Sequence[tuple[int, str]]) -> list[tuple[int, str, str]]:
+        """Queue, key and id of messages that are live, archived, or moved from there."""
+        raise NotImplementedError
+
     def due(self, now: int, limit: int) -> Due:
         found = self._db.fetch(self._sql["due"], (now, limit)) if limit else []
         if found:
@@ -139,14 +149,16 @@ class MessageWrites(MessageReads, SqlWrites):
         raise NotImplementedError
 
     def update(self, rows: Sequence[Row], shape: Shape) -> None:
-        save = {
-            Shape.CLAIMED: self._save_claimed,
-            Shape.EXTENDED: self._save_extended,
-            Shape.COMPLETED: self._save_completed,
-        }.get(shape)
-        if save is not None:
-            save(rows)
-            return
+        if shape is Shape.CLAIMED:
+            self._save_claimed(rows)
+        elif shape is Shape.COMPLETED:
+            self._save_completed(rows)
+        elif shape is Shape.EXTENDED:
+            self._save_extended(rows)
+        else:
+            self._save(rows, shape)
+
+    def _save(self, rows: Sequence[Row], shape: Shape) -> None:
         at, name = (_MOVED_AT, "save_moved") if shape is Shape.MOVED else (_MUTABLE_AT, "save_changed")
         changed = []
         for row in rows:
@@ -174,7 +186,7 @@ class MessageWrites(MessageReads, SqlWrites):
         )
 
     def _save_extended(self, rows: Sequence[Row]) -> None:
-        self.update(rows, Shape.CHANGED)
+        self._save(rows, Shape.CHANGED)
 
     def _save_completed(self, rows: Sequence[Row]) -> None:
         changed = [(row.finished_at, row.finished_at, row.result, row.seq) for row in rows]

@@ -5,22 +5,33 @@
 SELECT $ROW FROM messages m WHERE @among(m.id, text);
 
 -- name: keyed
--- Messages by queue and key, a list of pairs: live, archived, and moved from there, live or archived.
-WITH wanted AS MATERIALIZED (SELECT value ->> 0 AS queue, value ->> 1 AS key FROM json_each(?)),
-moved AS MATERIALIZED (SELECT w.queue, w.key, d.data ->> '$$' AS id FROM wanted w CROSS JOIN documents d
-    ON d.tenant = '' AND d.kind = 'postroom:moved_key' AND d.key = w.queue || char(31) || w.key)
-SELECT 0, w.queue, w.key, $ROW, $CONTENT FROM wanted w CROSS JOIN messages m
-    ON coalesce(m.origin_queue_id, m.queue_id) = w.queue AND m.idempotency_key = w.key
-    AND m.idempotency_key IS NOT NULL CROSS JOIN contents c ON c.seq = m.seq
-UNION ALL
-SELECT 1, w.queue, w.key, $ROW, $ARCHIVED_CONTENT FROM wanted w CROSS JOIN archive m
+-- Ids of messages by queue and key, a list of pairs: live, archived, and moved from there.
+WITH wanted AS MATERIALIZED (SELECT value ->> 0 AS queue, value ->> 1 AS key FROM json_each(?))
+SELECT w.queue, w.key, m.id FROM wanted w CROSS JOIN messages m
     ON coalesce(m.origin_queue_id, m.queue_id) = w.queue AND m.idempotency_key = w.key
     AND m.idempotency_key IS NOT NULL
 UNION ALL
-SELECT 0, w.queue, w.key, $ROW, $CONTENT FROM moved w CROSS JOIN messages m ON m.id = w.id
-    CROSS JOIN contents c ON c.seq = m.seq
+SELECT w.queue, w.key, m.id FROM wanted w CROSS JOIN archive m
+    ON coalesce(m.origin_queue_id, m.queue_id) = w.queue AND m.idempotency_key = w.key
+    AND m.idempotency_key IS NOT NULL
 UNION ALL
-SELECT 1, w.queue, w.key, $ROW, $ARCHIVED_CONTENT FROM moved w CROSS JOIN archive m ON m.id = w.id;
+SELECT w.queue, w.key, d.data ->> '$$' FROM wanted w CROSS JOIN documents d
+    ON d.tenant = '' AND d.kind = 'postroom:moved_key' AND d.key = w.queue || char(31) || w.key;
+
+-- name: keyed_one
+-- The same of one pair.
+SELECT ?1, ?2, id FROM messages
+    WHERE coalesce(origin_queue_id, queue_id) = ?1 AND idempotency_key = ?2 AND idempotency_key IS NOT NULL
+UNION ALL
+SELECT ?1, ?2, id FROM archive
+    WHERE coalesce(origin_queue_id, queue_id) = ?1 AND idempotency_key = ?2 AND idempotency_key IS NOT NULL
+UNION ALL
+SELECT ?1, ?2, data ->> '$$' FROM documents
+    WHERE tenant = '' AND kind = 'postroom:moved_key' AND key = ?1 || char(31) || ?2;
+
+-- name: row
+-- One live message.
+SELECT $ROW FROM messages m WHERE m.id = ?;
 
 -- name: ready
 -- The next claimable messages of a line.
@@ -59,9 +70,8 @@ UPDATE messages SET state = 'completed', due_at = NULL, lease_until = NULL, upda
 claimed_by = NULL, claimed_at = NULL, result = NULL WHERE seq IN (SELECT value FROM json_each(?));
 
 -- name: add_figures
--- Move counters, and the head of the chain, whose number is the count of all events: a JSON list of lists.
-INSERT INTO figures SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, unhex(value ->> 4), value ->> 5,
-value ->> 6 FROM json_each(?) WHERE true ON CONFLICT DO UPDATE
+-- Move a counter, or the head of the chain, whose number is the count of all events.
+INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
 SET n = n + excluded.n, hash = excluded.hash, time = excluded.time, message_seq = excluded.message_seq;
 
 -- name: insert_event

@@ -24,7 +24,6 @@ from postroom.kernel.ports import (
 )
 from postroom.kernel.rows import CONTENT_FIELDS, Row, Stored
 from postroom.stores.sql.budgets import BudgetReads, BudgetWrites
-from postroom.stores.sql.dialect import SqlWrites
 from postroom.stores.sql.facts import FactReads, FactWrites
 from postroom.stores.sql.ledger import LedgerReads, LedgerWrites
 from postroom.stores.sql.messages import MessageReads, MessageWrites, to_stored
@@ -36,6 +35,12 @@ _BODY = CONTENT_FIELDS.index("body")
 _astuple = msgspec.structs.astuple
 # Later than any moment: nothing comes due.
 NEVER = 2**62
+FIGURES_AT_ONCE = 8
+# One statement for so many rows: what a list bound as JSON would cost is more than the rows.
+ADD_FIGURES = [
+    SQL["add_figures"].replace("(?, ?, ?, ?, ?, ?, ?)", ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * rows))
+    for rows in range(FIGURES_AT_ONCE + 1)
+]
 
 
 class SqliteReads(MessageReads, QueueReads, FactReads, LedgerReads, BudgetReads):
@@ -59,12 +64,15 @@ class SqliteReads(MessageReads, QueueReads, FactReads, LedgerReads, BudgetReads)
                 break
         return found
 
-    def keyed(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Stored]:
-        rows = self._db.fetch(SQL["keyed"], (jsontext.text(keys),))
-        return {
-            (queue_id, key): to_stored(tuple(row), archived=bool(archived))
-            for archived, queue_id, key, *row in rows
-        }
+    def rows(self, message_ids: Sequence[str]) -> list[Row]:
+        if len(message_ids) == 1:
+            return [Row(*row) for row in self._db.fetch(SQL["row"], message_ids)]
+        return super().rows(message_ids)
+
+    def _ids_by_key(self, keys: Sequence[tuple[int, str]]) -> list[tuple[int, str, str]]:
+        if len(keys) == 1:
+            return self._db.fetch(SQL["keyed_one"], keys[0])
+        return self._db.fetch(SQL["keyed"], (jsontext.text(keys),))
 
 
 class WriterMemory:
@@ -84,9 +92,8 @@ class WriterMemory:
 
 class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, LedgerWrites, BudgetWrites):
     def __init__(self, db: WriteConnection, memory: WriterMemory, now: int) -> None:
-        SqlWrites.__init__(self, db, SQL, DIALECT)
-        self.connection = db
-        self._writer = db
+        self._db = self._out = self._writer = self.connection = db
+        self._sql, self._dialect = SQL, DIALECT
         self._memory = memory
         self.now = now
         self.version = memory.version
@@ -105,10 +112,10 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
         head, before = self._chaining.head, self._memory.head
         figures: list[tuple[Any, ...]] = [(*key, n, None, None, None) for key, n in self._deltas.items() if n]
         if head.seq != before.seq or self._message_seq != self._memory.message_seq:
-            moved = head.seq - before.seq
-            figures.append((0, 0, "head", moved, head.hash.hex(), head.time, self._message_seq))
-        if figures:
-            self._writer.write(SQL["add_figures"], (jsontext.text(figures),))
+            figures.append((0, 0, "head", head.seq - before.seq, head.hash, head.time, self._message_seq))
+        for start in range(0, len(figures), FIGURES_AT_ONCE):
+            some = figures[start : start + FIGURES_AT_ONCE]
+            self._writer.write(ADD_FIGURES[len(some)], [value for figure in some for value in figure])
 
     def settle(self) -> None:
         """The commit has happened: what was gathered is now what is known."""
@@ -140,6 +147,10 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
     # messages
 
     def insert(self, batches: Sequence[NewMessages | UniformMessages]) -> list[tuple[int, str]]:
+        first = batches[0]
+        if len(batches) == 1 and isinstance(first, UniformMessages):
+            self._insert_uniform(first)
+            return []
         if len(batches) > 1 and not any(isinstance(batch, UniformMessages) for batch in batches):
             rows = [row for batch in batches for row in batch.rows]  # type: ignore[union-attr]
             contents = [each for batch in batches for each in batch.contents]  # type: ignore[union-attr]
@@ -186,6 +197,9 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
 
     def _save_claimed(self, rows: Sequence[Row]) -> None:
         first = rows[0]
+        if len(rows) == 1:
+            super()._save_claimed(rows)
+            return
         if all(row.lease_until == first.lease_until and row.claimed_by == first.claimed_by for row in rows):
             assert first.token is not None, "a claim has a token"
             lease, now, nonce = first.lease_until, first.claimed_at, first.token.partition("-")[2]
@@ -204,7 +218,7 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
         self._writer.write(SQL["save_extended_list"], (self.now, leases))
 
     def _save_completed(self, rows: Sequence[Row]) -> None:
-        if any(row.result is not None for row in rows):
+        if len(rows) == 1 or any(row.result is not None for row in rows):
             super()._save_completed(rows)
             return
         numbers = jsontext.text([row.seq for row in rows])
