@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from postroom.kernel.reviews.answers import AnswerInvalid, check_answer
+from postroom.kernel.reviews.answers import AnswerInvalid, check_answer, is_answer
 
 SPEC: dict[str, Any] = {
     "sections": [
@@ -38,3 +38,24 @@ def test_a_wrong_answer_is_told_what_is_wrong_with_it(answer: Any, told: str) ->
 def test_a_right_answer_passes() -> None:
     check_answer(SPEC, {"decision": "approve", "amount": 3})
     check_answer(SPEC, {"decision": "reject"}, inputs=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        ("text", "a", 5),
+        ("number", 1.5, True),
+        ("boolean", False, "no"),
+        ("date", "2026-11-17", "17.11.2026"),
+        ("date", "2026-11-17", 20261117),
+        ("choice", "cash", "card"),
+    ],
+)
+def test_each_kind_of_input_takes_its_own(kind: str, right: Any, wrong: Any) -> None:
+    asked = {"type": "input", "field": "x", "kind": kind, "options": ["cash", {"id": "cheque"}]}
+    spec = {"sections": [SPEC["sections"][1], asked]}
+    check_answer(spec, {"decision": "approve", "x": right})
+    assert is_answer(spec, {"decision": "approve", "x": right})
+    with pytest.raises(AnswerInvalid, match="x is"):
+        check_answer(spec, {"decision": "approve", "x": wrong})
+    assert not is_answer(spec, {"decision": "approve", "x": wrong})
