@@ -283,13 +283,6 @@ class Access:
                 named[queue.id] = False
         return sight
 
-    def visible_queues(self, scope: Scope) -> list[Queue] | None:
-        """The queues of a scope that the caller may look into; None when it may look into all."""
-        sight = self.sight(scope)
-        if sight.is_whole:
-            return None
-        return [queue for queue in self.reader.queues(self.tenant, scope.slug) if sight.covers(queue.id)]
-
     def list_queues(self, scope: Scope, wanted: Permission = Permission.VIEW) -> list[Queue]:
         """The queues of a scope in which the caller may do this."""
         sight = self.sight(scope, wanted)
