@@ -35,7 +35,7 @@ async def prepare(house: House) -> dict[str, str]:
     room, owner = house.room, callers.owner(actor="tester")
     services = house.deps.services
     for queue in ("jobs", "other", "closed"):
-        await room.create_queue(queue)
+        await room.create_queue(queue, visibility_timeout_s=3600)  # what is claimed stays so
     await room.create_queue("news", consumer_mode="broadcast")
     await services.schemas.register(owner, "default", "number", {"type": "number"})
     await room.create_queue("strict", schema="number")
