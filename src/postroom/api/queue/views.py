@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from postroom.clock import iso
 from postroom.errors import InvalidField
@@ -74,6 +74,7 @@ class QueueView(BaseModel):
     overflow_policy: str
     default_ttl_s: float | None
     retention_s: float | None
+    schema_: str | None = Field(alias="schema")
     state: str
     system: bool
     depth_pending: int
