@@ -18,6 +18,7 @@ async def unless_gone(
     task = asyncio.ensure_future(work)
     there = False
     try:
+        await asyncio.wait((task,), timeout=LOOK_S)
         while not (task.done() or await request.is_disconnected()):
             await asyncio.wait((task,), timeout=LOOK_S)
         there = task.done() and not await request.is_disconnected()
