@@ -1,1 +1,1 @@
-"""The HTTP entrance: the office's own API, live events, the doorkeeper in front of them all."""
+"""The HTTP entrance: the office's own API, live events, the authentication in front of them all."""

@@ -44,6 +44,7 @@ HEAVY = {
 }
 HEAVY |= {"anthropic", "openai", "pyspark", "pandas", "pyarrow", "duckdb", "deltalake", "celpy"}
 OWN = {"postroom.api", "postroom.app.server_process", "postroom.kernel.engine", "postroom.office"}
+OWN |= {"postroom.office.office", "postroom.providers.anthropic_api", "postroom.providers.claude"}
 NEEDS: dict[tuple[str, ...], set[str]] = {
     ("--version",): set(),
     ("--help",): {"rich"},
@@ -56,6 +57,10 @@ NEEDS: dict[tuple[str, ...], set[str]] = {
     ("claim", "jobs", "--json"): {"postroom.kernel.engine"},
     ("settings", "get", "agents"): {"rich"},
     ("settings", "get", "agents", "--json"): set(),
+    ("agent", "list", "--json"): {"postroom.office", "pydantic"},
+    ("team", "list", "--json"): {"postroom.office", "pydantic"},
+    ("provider", "list", "--json"): {"postroom.office", "pydantic"},
+    ("pairing", "pending", "--json"): {"postroom.office", "postroom.kernel.engine", "pydantic"},
     ("logs",): {"rich"},
     ("status", "--json"): set(),
 }

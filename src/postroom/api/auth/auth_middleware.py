@@ -115,109 +115,111 @@ class AuthMiddleware:
         settings = self._settings()
         if settings is not self._known:
             self._learn(settings)
-        visit = AuthAttempt(scope)
-        send = with_headers(send, visit.origin if visit.origin and self._names.admits(visit.origin) else None)
+        attempt = AuthAttempt(scope)
+        send = with_headers(
+            send, attempt.origin if attempt.origin and self._names.admits(attempt.origin) else None
+        )
         try:
-            answer = await self._judge(visit, settings)
+            answer = await self._judge(attempt, settings)
         except PostroomError as error:
-            client = visit.client or "?"
-            self._audit.refused(error.code, client, visit.method, visit.path)
-            answer = _refusal(visit, error)
+            client = attempt.client or "?"
+            self._audit.refused(error.code, client, attempt.method, attempt.path)
+            answer = _refusal(attempt, error)
         if answer is not None:
             await answer(scope, receive, send)
             return
         limit = settings.limits.request_bytes
-        length = visit.headers["content-length"]
+        length = attempt.headers["content-length"]
         if length and not (length.isdecimal() and int(length) <= limit):
-            answer = failure(visit.path, RequestTooLarge(limit=limit))
+            answer = failure(attempt.path, RequestTooLarge(limit=limit))
             answer.headers["connection"] = "close"
             await answer(scope, receive, send)
             return
-        if visit.method == "HEAD" and visit.path not in NOT_LOOKED_AT:
+        if attempt.method == "HEAD" and attempt.path not in NOT_LOOKED_AT:
             # Answered like GET; the server itself leaves the body out.
             scope = {**scope, "method": "GET"}
         # Of a body that says how long it is, the server takes no more; one in chunks can be of any length.
-        is_bounded = length and not visit.headers["transfer-encoding"]
+        is_bounded = length and not attempt.headers["transfer-encoding"]
         await self._app(scope, receive if is_bounded else _measured(receive, limit), send)
 
-    async def _judge(self, visit: "AuthAttempt", settings: Settings) -> Response | None:
+    async def _judge(self, attempt: "AuthAttempt", settings: Settings) -> Response | None:
         """The answer when the way ends here; None when it leads on."""
-        if visit.header_bytes > MOST_HEADER_BYTES:
+        if attempt.header_bytes > MOST_HEADER_BYTES:
             raise HeadersTooLarge(limit=MOST_HEADER_BYTES)
-        host = visit.headers["host"]
-        if "host" in visit.repeated or not self._names.knows(host):
+        host = attempt.headers["host"]
+        if "host" in attempt.repeated or not self._names.knows(host):
             raise HostRefused(host=host[:100])
-        own = bool(visit.origin) and self._names.is_own(visit.origin, host)
-        if visit.origin and not own and not self._names.admits(visit.origin):
-            raise OriginRefused(origin=visit.origin[:100])
-        if not visit.origin and visit.headers["sec-fetch-site"] in ("cross-site", "same-site"):
+        own = bool(attempt.origin) and self._names.is_own(attempt.origin, host)
+        if attempt.origin and not own and not self._names.admits(attempt.origin):
+            raise OriginRefused(origin=attempt.origin[:100])
+        if not attempt.origin and attempt.headers["sec-fetch-site"] in ("cross-site", "same-site"):
             # Images and links of other pages send no origin; links of people to our first page are welcome.
-            follows_link = visit.method == "GET" and visit.headers["sec-fetch-mode"] == "navigate"
-            if not (follows_link and visit.path in ENTRANCES):
+            follows_link = attempt.method == "GET" and attempt.headers["sec-fetch-mode"] == "navigate"
+            if not (follows_link and attempt.path in ENTRANCES):
                 raise OriginRefused(origin="another site")
-        if visit.method == "OPTIONS":
-            return Response(status_code=204, headers=preflight_headers(visit))
-        visit.scope.setdefault("state", {})["csrf"] = ""
-        caller = await self._who(visit, settings, own)
-        if visit.path not in PROBES:
-            self._count(visit, caller)
-        if caller is None and visit.path not in OPEN and not is_queue_service(visit.path):
+        if attempt.method == "OPTIONS":
+            return Response(status_code=204, headers=preflight_headers(attempt))
+        attempt.scope.setdefault("state", {})["csrf"] = ""
+        caller = await self._who(attempt, settings, own)
+        if attempt.path not in PROBES:
+            self._count(attempt, caller)
+        if caller is None and attempt.path not in OPEN and not is_queue_service(attempt.path):
             raise Unauthorized
-        if caller is not None and caller.kind is CallerKind.KEY and not _is_for_keys(visit.path):
+        if caller is not None and caller.kind is CallerKind.KEY and not _is_for_keys(attempt.path):
             raise KeyNotHere
-        if caller is not None and caller.kind is CallerKind.AGENT and visit.path != TOOLS:
+        if caller is not None and caller.kind is CallerKind.AGENT and attempt.path != TOOLS:
             raise AgentNotHere(agent=caller.name)
-        visit.scope["state"]["caller"] = caller
+        attempt.scope["state"]["caller"] = caller
         return None
 
-    def _count(self, visit: "AuthAttempt", caller: Caller | None) -> None:
+    def _count(self, attempt: "AuthAttempt", caller: Caller | None) -> None:
         """The owner's own programs all together, if they have a measure; others each by itself."""
-        if caller is not None and caller.kind is CallerKind.KEY and visit.path != TOOLS:
+        if caller is not None and caller.kind is CallerKind.KEY and attempt.path != TOOLS:
             return  # the work queue has measures of its own
         if caller is not None and caller.is_owner:
             pace, who = self._owners_pace, "owner"
         else:
-            pace, who = self._pace, f"{caller.kind}:{caller.name}" if caller else f"address:{visit.client}"
+            pace, who = self._pace, f"{caller.kind}:{caller.name}" if caller else f"address:{attempt.client}"
         if pace is None:
             return
         if wait := pace.wait(who):
             raise TooManyRequests(limit=pace.per_minute, seconds=wait)
         pace.spend(who)
 
-    async def _who(self, visit: "AuthAttempt", settings: Settings, own: bool) -> Caller | None:
-        if visit.headers["authorization"]:
-            return await self._by_token(visit)
-        session = self._logins.session(visit.headers["cookie"]) if visit.headers["cookie"] else None
+    async def _who(self, attempt: "AuthAttempt", settings: Settings, own: bool) -> Caller | None:
+        if attempt.headers["authorization"]:
+            return await self._by_token(attempt)
+        session = self._logins.session(attempt.headers["cookie"]) if attempt.headers["cookie"] else None
         if session is not None:
-            visit.scope["state"]["csrf"] = session.csrf
-            if visit.method not in SAFE and not self._is_own_page(visit, session.csrf, own):
+            attempt.scope["state"]["csrf"] = session.csrf
+            if attempt.method not in SAFE and not self._is_own_page(attempt, session.csrf, own):
                 raise CsrfRefused
             return callers.owner(kind=CallerKind.BROWSER)
-        if settings.api.auth == "loopback" and is_loopback(visit.client) and not visit.is_forwarded:
+        if settings.api.auth == "loopback" and is_loopback(attempt.client) and not attempt.is_forwarded:
             return callers.owner(kind=CallerKind.LOCAL, name="local")
         return None
 
-    async def _by_token(self, visit: "AuthAttempt") -> Caller | None:
-        scheme, _, token = visit.headers["authorization"].partition(" ")
+    async def _by_token(self, attempt: "AuthAttempt") -> Caller | None:
+        scheme, _, token = attempt.headers["authorization"].partition(" ")
         token = token.strip()
-        if scheme.lower() == "bearer" and token and "authorization" not in visit.repeated:
+        if scheme.lower() == "bearer" and token and "authorization" not in attempt.repeated:
             if self._owner.matches(token):
                 return callers.owner()
             if (agent := self._agents.caller(token)) is not None:
                 return agent
             if (caller := await self._check_key(token)) is not None:
                 return caller
-        client = visit.client or "?"
+        client = attempt.client or "?"
         if wait := self._failures.wait(client):
             raise TooManyAttempts(seconds=wait)
         self._failures.spend(client)
-        if is_queue_service(visit.path):
+        if is_queue_service(attempt.path):
             return None  # its own gate says more precisely what is wrong with a key
         raise WrongToken
 
-    def _is_own_page(self, visit: "AuthAttempt", csrf: str, own: bool) -> bool:
+    def _is_own_page(self, attempt: "AuthAttempt", csrf: str, own: bool) -> bool:
         """A browser sends the cookie by itself; only our own pages know the word that goes with it."""
-        return own and hmac.compare_digest(visit.headers["x-csrf-token"].encode(), csrf.encode())
+        return own and hmac.compare_digest(attempt.headers["x-csrf-token"].encode(), csrf.encode())
 
     def failed_login(self, client: str) -> None:
         """Counts against the same measure as wrong tokens."""
@@ -262,10 +264,10 @@ def _is_for_keys(path: str) -> bool:
     return path == TOOLS or is_queue_service(path)
 
 
-def _refusal(visit: AuthAttempt, error: PostroomError) -> Response:
-    if isinstance(error, Unauthorized) and visit.wants_page:
+def _refusal(attempt: AuthAttempt, error: PostroomError) -> Response:
+    if isinstance(error, Unauthorized) and attempt.wants_page:
         return RedirectResponse("/login", status_code=303)
-    return failure(visit.path, error)
+    return failure(attempt.path, error)
 
 
 def _measured(receive: Receive, limit: int) -> Receive:

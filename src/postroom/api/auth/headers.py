@@ -47,14 +47,14 @@ def with_headers(send: Send, origin: str | None) -> Send:
     return send_with_headers
 
 
-def preflight_headers(visit: "AuthAttempt") -> dict[str, str]:
+def preflight_headers(attempt: "AuthAttempt") -> dict[str, str]:
     headers = {"allow": METHODS}
-    if not visit.headers["access-control-request-method"]:
+    if not attempt.headers["access-control-request-method"]:
         return headers
     headers["access-control-allow-methods"] = METHODS
-    if asked := visit.headers["access-control-request-headers"]:
+    if asked := attempt.headers["access-control-request-headers"]:
         headers["access-control-allow-headers"] = asked
-    if visit.headers["access-control-request-private-network"]:
+    if attempt.headers["access-control-request-private-network"]:
         headers["access-control-allow-private-network"] = "true"
     headers["access-control-max-age"] = "600"
     headers["vary"] = "Access-Control-Request-Headers"

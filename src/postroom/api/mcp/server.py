@@ -161,7 +161,7 @@ def tool_app(deps: Dependencies) -> Starlette:
         streamable_http_path=PATH,
         stateless_http=True,
         json_response=True,
-        # The doorkeeper has looked at both, by the settings of the moment.
+        # The authentication has looked at both, by the settings of the moment.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     error_responses.register(served)

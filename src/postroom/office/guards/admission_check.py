@@ -38,27 +38,27 @@ class AdmissionCheck:
     ) -> AsyncIterator[TurnAdmission | None]:
         """None: it waits now, or was given back; there is nothing to do about it. `also` is committed with
         what is set aside."""
-        visit = await self._enter(batch, agent, also)
-        if visit is None:
+        admission = await self._enter(batch, agent, also)
+        if admission is None:
             yield None
             return
         try:
-            yield visit
+            yield admission
         except BaseException:
             with contextlib.suppress(PostroomError):
-                await visit.close()
+                await admission.close()
             raise
-        await self._refusals.warn(visit.money, batch.primary, agent)
+        await self._refusals.warn(admission.money, batch.primary, agent)
 
     async def _enter(self, batch: Batch, agent: str, also: Sequence[c.Command]) -> TurnAdmission | None:
         shared = self._shared(batch, agent)
         known = await self._room.accounts(*self._names(batch, agent, shared))
         refused = [found for talk in _talks(batch) if (found := await self._look(talk, batch, agent, known))]
-        visit = TurnAdmission(self._room, self._rules, batch, agent, self._clock)
+        admission = TurnAdmission(self._room, self._rules, batch, agent, self._clock)
         if not refused:
-            refused = await self._reserve(visit, batch, agent, shared, known, also)
+            refused = await self._reserve(admission, batch, agent, shared, known, also)
         if not refused:
-            return visit
+            return admission
         await self._refusals.turn_away(batch, agent, refused)
         return None
 
@@ -122,7 +122,7 @@ class AdmissionCheck:
 
     async def _reserve(
         self,
-        visit: TurnAdmission,
+        admission: TurnAdmission,
         batch: Batch,
         agent: str,
         shared: Shared,
@@ -134,19 +134,20 @@ class AdmissionCheck:
         talk = conversation_of(batch.primary)
         limits = [*shared, (budgets.conversation(talk), rules.conversation)]
         effective = [limit if known[name].limit is None else known[name].limit for name, limit in limits]
-        visit.reserved = prices.estimate(terms, known[budgets.agent(agent)].peak, rules, effective)
+        admission.reserved = prices.estimate(terms, known[budgets.agent(agent)].peak, rules, effective)
         limits += [(OFFICE, None), (budgets.agent(agent), None)]
-        visit.money = tuple(Charge(name, visit.reserved, limit) for name, limit in limits)
-        visit.counts = tuple(
+        admission.money = tuple(Charge(name, admission.reserved, limit) for name, limit in limits)
+        admission.counts = tuple(
             Charge(budgets.messages(each), len(_of(each, batch)), rules.messages) for each in _talks(batch)
         )
-        visit.unpriced = (budgets.UNPRICED_TOKENS + day, budgets.UNPRICED_TURNS + day)
+        admission.unpriced = (budgets.UNPRICED_TOKENS + day, budgets.UNPRICED_TURNS + day)
         # A conversation whose mail only rides along pays nothing, but must not be paused.
-        visit.riding = tuple(Charge(budgets.conversation(each), 0) for each in _talks(batch) if each != talk)
-        visit.seconds = terms.seconds
-        visit.left = _left(visit.reserved, limits, known)
+        others = [each for each in _talks(batch) if each != talk]
+        admission.riding = tuple(Charge(budgets.conversation(each), 0) for each in others)
+        admission.seconds = terms.seconds
+        admission.left = _left(admission.reserved, limits, known)
         try:
-            await visit.reserve(visit.reserved, also)
+            await admission.reserve(admission.reserved, also)
         except AccountFrozen as error:
             name = error.data["account"]
             return [BudgetRefusal(name, self._concerned(name, batch), error.data["reason"])]

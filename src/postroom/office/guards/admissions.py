@@ -26,7 +26,7 @@ class TurnAdmission:
     """`money` and `counts` are the accounts it is paid from, with what was set aside."""
 
     def __init__(self, room: RoomPort, rules: GuardRules, batch: Batch, agent: str, clock: Clock) -> None:
-        # An agent has one turn at a time: what an earlier visit of it set aside died with its process.
+        # An agent has one turn at a time: what an earlier admission of it set aside died with its process.
         self.lane = f"visit/{agent}/"
         self.holder = f"{self.lane}{uuid.uuid4().hex}"
         self.reserved = 0

@@ -21,7 +21,7 @@ USED_UP = (
 )
 
 
-async def metered(stream: TurnStream, visit: TurnAdmission) -> TurnStream:
+async def metered(stream: TurnStream, admission: TurnAdmission) -> TurnStream:
     """The same events, until more was used than can be had. What is paid for and finished is kept."""
     usages: list[Usage] = []
     async with aclosing(stream) as events:
@@ -29,7 +29,7 @@ async def metered(stream: TurnStream, visit: TurnAdmission) -> TurnStream:
             yield event
             if isinstance(event, Usage):
                 usages.append(event)
-                if not await visit.affords(usages):
+                if not await admission.affords(usages):
                     break
         else:
             return

@@ -104,9 +104,9 @@ class TurnRunner:
         # When it need not wait for a slot, that it starts is committed with what it is paid from.
         starts = self._deps.slots.is_free(first.provider)
         started = progress.start(first.provider, first.model) if starts else []
-        async with self._deps.gate.admit(batch, self._worker.agent, started) as visit:
-            if visit is not None:
-                await self._serve(batch, visit, progress)
+        async with self._deps.gate.admit(batch, self._worker.agent, started) as admission:
+            if admission is not None:
+                await self._serve(batch, admission, progress)
 
     def _progress(self, batch: Batch) -> TurnProgress:
         verbose = self._deps.verbose and not is_combined(batch.primary)
@@ -124,14 +124,14 @@ class TurnRunner:
         log.info("@%s waits with %s until %s: %s", agent, _named(batch), iso(wait.until), wait.reason)
         return True
 
-    async def _serve(self, batch: Batch, visit: TurnAdmission, progress: TurnProgress) -> None:
+    async def _serve(self, batch: Batch, admission: TurnAdmission, progress: TurnProgress) -> None:
         deps, agent = self._deps, self._worker.agent
         log.info("@%s begins: %s", agent, _named(batch))
         session = await deps.sessions.of(batch.primary, agent)
-        turn = await self._take_turn(batch, session, visit, progress)
+        turn = await self._take_turn(batch, session, admission, progress)
         if session.begun and _cannot_go_on(turn):
             session = await self._renew(batch, session, turn)
-            turn = await self._take_turn(batch, session, visit, self._progress(batch))
+            turn = await self._take_turn(batch, session, admission, self._progress(batch))
         reply = Reply("")
         if isinstance(turn.verdict, Finished):
             answer = turn.verdict.text
@@ -141,7 +141,7 @@ class TurnRunner:
             notes += outcomes.too_many(batch.primary, agent, answer, deps.directory, deps.rules)
             reply = await self._reply(batch.primary, answer, turn, notes)
         remembered = deps.sessions.after(session, turn, _prompt(batch, session))
-        remembered.append(visit.settle(served=isinstance(turn.verdict, Finished)))
+        remembered.append(admission.settle(served=isinstance(turn.verdict, Finished)))
         await self._settle(batch, turn, reply, remembered)
 
     async def _settle(
@@ -235,14 +235,14 @@ class TurnRunner:
         return self._deps.registry.get(self._worker.choices[0].provider).name
 
     async def _take_turn(
-        self, batch: Batch, session: ProviderSession, visit: TurnAdmission, progress: TurnProgress
+        self, batch: Batch, session: ProviderSession, admission: TurnAdmission, progress: TurnProgress
     ) -> TurnResult:
-        turn = await self._run_turn(batch, session, visit, progress)
-        visit.took(turn)
+        turn = await self._run_turn(batch, session, admission, progress)
+        admission.took(turn)
         return turn
 
     async def _run_turn(
-        self, batch: Batch, session: ProviderSession, visit: TurnAdmission, progress: TurnProgress
+        self, batch: Batch, session: ProviderSession, admission: TurnAdmission, progress: TurnProgress
     ) -> TurnResult:
         deps, turn_id, first = self._deps, progress.turn_id, self._worker.choices[0]
         began: list[int] = []
@@ -250,11 +250,11 @@ class TurnRunner:
         async def starting() -> None:
             if not began:
                 began.append(deps.clock.now())
-                visit.begins()
+                admission.begins()
                 await progress.tell_started(first.provider, first.model)
 
         try:
-            request = await asyncio.to_thread(self._request, turn_id, batch, session, visit.left)
+            request = await asyncio.to_thread(self._request, turn_id, batch, session, admission.left)
             stream = await self._stream(request, session, starting)
         except (NotFound, Invalid, OSError) as error:
             # A provider that nobody knows, or a workspace that is refused, is told to the person; a full disk
@@ -263,7 +263,7 @@ class TurnRunner:
             now = deps.clock.now()
             failed = Failed(kind=kind, message=str(error))
             return TurnResult(turn_id=turn_id, verdict=failed, started_at=now, ended_at=now)
-        turn = await take_turn(turn_id, metered(stream, visit), deps.clock.now, progress.tell)
+        turn = await take_turn(turn_id, metered(stream, admission), deps.clock.now, progress.tell)
         turn = msgspec.structs.replace(turn, untold=tuple(progress.take_untold()))
         return msgspec.structs.replace(turn, started_at=began[0]) if began else turn
 
