@@ -22,6 +22,7 @@ import postroom
 from postroom import Room, SyncRoom
 from postroom.clock import ManualClock
 from postroom.ids import SeededIds
+from tests import postgres_server
 from tests.conformance.promises import check_promises
 
 OpenRoom = Callable[..., AbstractAsyncContextManager[Room]]
@@ -36,6 +37,14 @@ class StoreKind:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+def postgres_url(folder: Path) -> str:
+    """An empty room for each folder. Where there is no server, the test is skipped and named at the end."""
+    server = postgres_server.shared_server()
+    if server is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    return server.url_of_empty_room(folder)
+
+
 STORES = (
     StoreKind(
         "sqlite",
@@ -45,6 +54,7 @@ STORES = (
         {"durability": "relaxed"},
     ),
     StoreKind("memory", lambda folder: "memory://"),
+    StoreKind("postgres", postgres_url, frozenset({"reopen", "share"})),
 )
 
 

@@ -284,9 +284,17 @@ class StoreClosed(StoreError):
 
 
 class UnknownStore(StoreError):
-    """The store address "{url}" is not known. Use sqlite:///path/to/file.db or memory://."""
+    """The store address "{url}" is not known. Use sqlite:///path/to/file.db, postgresql://… or memory://."""
 
     code = "STORE_UNKNOWN"
+    http_status = 500
+    exit_code = 2
+
+
+class StoreNeedsExtra(StoreError):
+    """A store at {url} needs {module}, which is not installed. Type: pip install "postroom[{extra}]"."""
+
+    code = "STORE_NEEDS_EXTRA"
     http_status = 500
     exit_code = 2
 

@@ -20,7 +20,8 @@ IN_SAVEPOINTS = (c.Unit, service_commands.AnswerReview)
 
 def _gathered(session: Session) -> tuple[Any, ...]:
     """Everything a command may leave behind: what is gathered, what was sent, and rows as they are now."""
-    changes, db = session.changes, session.tx.connection  # type: ignore[attr-defined]
+    changes, connection = session.changes, session.tx.connection  # type: ignore[attr-defined]
+    is_sqlite = hasattr(connection.db, "total_changes")
     return (
         len(changes.events),
         {key: n for key, n in changes.counts.items() if n},
@@ -29,7 +30,7 @@ def _gathered(session: Session) -> tuple[Any, ...]:
         set(changes.rows),
         dict(changes.facts),
         (len(changes.records), len(changes.audit), bool(changes.budgets)),
-        db.db.total_changes(),
+        connection.db.total_changes() if is_sqlite else connection.writes,
     )
 
 

@@ -9,7 +9,7 @@ from postroom import Message, NewMessage, Room, State
 from postroom.ids import SeededIds
 from postroom.kernel import commands as c
 from postroom.kernel import engine
-from postroom.stores.sqlite.transaction import SqliteTransaction
+from postroom.stores.sql.messages import MessageReads
 
 COUNT = 60
 
@@ -18,13 +18,13 @@ COUNT = 60
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of rows that were fetched many at once."""
     asked: list[str] = []
-    rows = SqliteTransaction.rows
+    rows = MessageReads.rows
 
     def counted(tx: Any, message_ids: list[str]) -> Any:
         asked.extend(message_ids)
         return rows(tx, message_ids)
 
-    monkeypatch.setattr(SqliteTransaction, "rows", counted)
+    monkeypatch.setattr(MessageReads, "rows", counted)
     return asked
 
 

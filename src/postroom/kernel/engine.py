@@ -16,6 +16,7 @@ from postroom.kernel.hooks import KernelHooks
 from postroom.kernel.housekeeping import pruning, steps
 from postroom.kernel.loading import ALONE, load
 from postroom.kernel.ports import Transaction
+from postroom.kernel.rules.breaker import Breaker
 from postroom.kernel.session import Session
 from postroom.kernel.transitions import (
     documents,
@@ -108,9 +109,10 @@ class AppliedGroup(msgspec.Struct, frozen=True):
 
 
 class Engine:
-    def __init__(self, env: KernelEnvironment) -> None:
+    def __init__(self, env: KernelEnvironment, breaker: Breaker | None = None) -> None:
+        """The engines of one process share a breaker, or each would count for itself."""
         self._env = env
-        self._hooks = KernelHooks()
+        self._hooks = KernelHooks(breaker)
 
     def apply(self, tx: Transaction, commands: Sequence[c.Command]) -> AppliedGroup:
         """Everything is handed to the transaction; the caller commits.

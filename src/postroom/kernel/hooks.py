@@ -6,14 +6,15 @@ from typing import Any
 from postroom.kernel.model import NewMessage, Queue
 from postroom.kernel.reviews import publishing, timeouts
 from postroom.kernel.rows import Row
+from postroom.kernel.rules.breaker import Breaker
 from postroom.kernel.rules.evaluation import RuleEvaluation
 from postroom.kernel.rules.rule import Trigger
 from postroom.kernel.transitions.context import TransitionContext
 
 
 class KernelHooks:
-    def __init__(self) -> None:
-        self._rules = RuleEvaluation()
+    def __init__(self, breaker: Breaker | None = None) -> None:
+        self._rules = RuleEvaluation(breaker)
 
     def rules_of(self, ctx: TransitionContext, scope_id: int) -> Sequence[Any]:
         return self._rules.rules_of(ctx, scope_id)

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from postroom.clock import Clock, SystemClock
-from postroom.errors import InvalidField, UnknownStore
+from postroom.errors import InvalidField, StoreNeedsExtra, UnknownStore
 from postroom.ids import Ids, RandomIds
 from postroom.kernel import commands as c
 from postroom.kernel.checks import DEFAULT_SCOPE
@@ -20,6 +20,7 @@ from postroom.kernel.limits import Limits
 from postroom.kernel.message_view import MessageViews
 from postroom.kernel.ports import Store
 from postroom.kernel.reader import Reader
+from postroom.kernel.rules.breaker import Breaker
 from postroom.kernel.transitions.context import KernelEnvironment
 from postroom.runtime.commit import Committer
 from postroom.runtime.housekeeping import HousekeepingLoop
@@ -46,13 +47,17 @@ class RoomOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SQLITE = "sqlite:///"
+POSTGRES = ("postgresql://", "postgres://")
 AT_ONCE = 1000
 
 
 def open_store(url: str, options: RoomOptions) -> Store:
-    """`sqlite:///relative.db`, `sqlite:////absolute/path.db`, a bare path to a file, or `memory://`."""
+    """`sqlite:///relative.db`, `sqlite:////absolute/path.db`, a bare path to a file, `memory://`, or
+    the address of a database on a server, `postgresql://user@host/database`."""
     if url == "memory://":
         return SqliteStore(None, clock=options.clock)
+    if url.startswith(POSTGRES):
+        return _open_postgres(url, options)
     path = url.removeprefix(SQLITE) if url.startswith(SQLITE) else url
     if not path or "://" in path:
         raise UnknownStore(url=url)
@@ -64,6 +69,14 @@ def open_store(url: str, options: RoomOptions) -> Store:
     )
 
 
+def _open_postgres(url: str, options: RoomOptions) -> Store:
+    try:
+        from postroom.stores.postgres import PostgresStore
+    except ModuleNotFoundError as error:
+        raise StoreNeedsExtra(url=POSTGRES[0], extra="postgres", module=error.name) from error
+    return PostgresStore(url, clock=options.clock)
+
+
 class RoomCore:
     def __init__(self, store: Store, options: RoomOptions) -> None:
         self.store = store
@@ -73,18 +86,17 @@ class RoomCore:
         self.actor = options.actor or f"{socket.gethostname()}:{uuid.uuid4().hex[:8]}"
         self.wakeups = Wakeups()
         self.writers = store.capabilities.writers
-        engines = [self._make_engine() for _ in range(self.writers)]
+        rng, breaker = random.Random(options.seed), Breaker()
+        engines = [self._make_engine(rng, breaker) for _ in range(self.writers)]
         self.committer = Committer(store, engines, self.wakeups)
         store.listen(self._hear)
         self.housekeeping = HousekeepingLoop(self.committer.execute, self.clock, self.actor)
         self.directory = MessageViews(self._queue_name, self._subscription_name)
 
-    def _make_engine(self) -> Engine:
+    def _make_engine(self, rng: random.Random, breaker: Breaker) -> Engine:
         options = self.options
-        env = KernelEnvironment(
-            options.ids or RandomIds(), options.limits, options.retention, random.Random(options.seed)
-        )
-        return Engine(env)
+        env = KernelEnvironment(options.ids or RandomIds(), options.limits, options.retention, rng)
+        return Engine(env, breaker)
 
     def _hear(self, woken: Mapping[int, int]) -> None:
         """Other processes have made messages claimable; something of it is in the ledger too."""

@@ -38,10 +38,10 @@ FITTING = {
 
 
 class RuleEvaluation:
-    """For one thread: how often rules have met conversations lately is remembered here."""
+    """How often rules have met conversations lately is remembered by the breaker, which threads may share."""
 
-    def __init__(self) -> None:
-        self._breaker = Breaker()
+    def __init__(self, breaker: Breaker | None = None) -> None:
+        self._breaker = breaker or Breaker()
 
     def rules_of(self, ctx: TransitionContext, scope_id: int) -> list[Rule]:
         directory, key = ctx.session.directory, (KIND, scope_id)

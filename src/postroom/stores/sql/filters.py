@@ -44,7 +44,7 @@ def clauses(wanted: RowFilter, dialect: Dialect) -> Clauses:
         if len(wanted.queue_ids) == 1:
             found.append(("m.queue_id = ?", wanted.queue_ids))
         else:
-            marks = ", ".join("?" * len(wanted.queue_ids))
+            marks = ", ".join("?" * len(wanted.queue_ids)) or "NULL"
             found.append((f"m.queue_id IN ({marks})", wanted.queue_ids))
     for field, clause in _EQUALS.items():
         value = getattr(wanted, field)
@@ -61,7 +61,7 @@ def clauses(wanted: RowFilter, dialect: Dialect) -> Clauses:
     if wanted.kind != "any":
         found.append((_KINDS[wanted.kind], ()))
     if wanted.subscription_ids is not None:
-        marks = ", ".join("?" * len(wanted.subscription_ids))
+        marks = ", ".join("?" * len(wanted.subscription_ids)) or "NULL"
         found.append((f"m.subscription_id IN ({marks})", wanted.subscription_ids))
     if wanted.claimed_by is not None:
         below = f"{wanted.claimed_by}/"

@@ -80,11 +80,15 @@ class LedgerWrites(LedgerReads, SqlWrites):
         if not found:
             return 0
         [last] = found
-        self._out.write(self._sql["stand_messages"], (last[0],))
+        self._stand_messages(last[0])
         self._stand_budgets(last[0])
         dropped = self._out.change(self._sql["prune_ledger"], (last[0],))
         self._out.write(self._sql["set_anchor"], last)
         return dropped
+
+    def _stand_messages(self, up_to: int) -> None:
+        """What the events say of messages, before they are dropped."""
+        self._out.write(self._sql["stand_messages"], (up_to,))
 
     def _stand_budgets(self, up_to: int) -> None:
         """What the events say of budgets, before they are dropped."""

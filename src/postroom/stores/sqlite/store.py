@@ -26,6 +26,7 @@ from postroom.errors import (
 )
 from postroom.kernel.ledger import Head, verify
 from postroom.kernel.ports import Capabilities, Fault, Transaction
+from postroom.stores.sql.steady_time import SteadyTime
 from postroom.stores.sqlite.connection import ReadConnection, WriteConnection
 from postroom.stores.sqlite.errors import named, translated
 from postroom.stores.sqlite.migrate import copy_to, migrate
@@ -43,26 +44,6 @@ READERS = 5
 CHECKPOINT_PAGES = 4000
 WHOLE_CHECK_BYTES = 1 << 28
 TAIL_EVENTS = 1000
-
-
-class SteadyClock:
-    """Time goes on but never back, whatever the clock of the machine does.
-
-    A clock that was put back would disturb the order of entry and of the ledger. From where it stood, time
-    then goes on at its pace, so that leases and delays end, until the clock has caught up.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._ahead = 0
-
-    def now(self, not_before: int) -> int:
-        found = self._clock.now()
-        if found >= not_before:
-            self._ahead = 0
-            return found
-        self._ahead = max(self._ahead, not_before - found)
-        return found + self._ahead
 
 
 class SqliteStore:
@@ -84,7 +65,8 @@ class SqliteStore:
         self._vfs = vfs
         self._is_shared = path is None or vfs is not None
         self.capabilities = Capabilities(reads_inline=not self._is_shared)
-        self._clock = SteadyClock(clock or SystemClock())
+        self._clock = clock or SystemClock()
+        self._time = SteadyTime()
         self._closed = False
         self._lock: OwnerLock | None = None
         self._tx: tuple[SqliteTransaction, WriteConnection] | None = None
@@ -190,7 +172,7 @@ class SqliteStore:
                 self._version += 1
                 self._memory = WriterMemory(ReadConnection(self._db), self._version)
             memory, db = self._memory, WriteConnection(self._db)
-            tx = SqliteTransaction(db, memory, self._clock.now(memory.head.time))
+            tx = SqliteTransaction(db, memory, self._time.steady(self._clock.now(), memory.head.time))
             self._tx = (tx, db)
         except BaseException as error:
             self._memory = None

@@ -58,6 +58,12 @@ class CommandContext:
             raise InvalidField(
                 "--store", "memory:// would be gone when this command ends; name a file instead"
             )
+        if url.startswith(("postgresql://", "postgres://")):
+            raise InvalidField(
+                "--store",
+                "is a PostgreSQL server, and this command works on a store in a file; of a server's store,"
+                " programs use postroom.open, and a running `postroom start` answers over HTTP",
+            )
         path = url.removeprefix(SQLITE)
         if not path or "://" in path:
             raise UnknownStore(url=url)

@@ -1,0 +1,133 @@
+"""Connections as the shared SQL code uses them. What a writer sends waits for the next question or the
+commit, so that a transaction costs few round trips however many statements it has.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import RawCursor
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper, Loader
+
+from postroom.stores.postgres.dialect import translate
+from postroom.stores.sql.dialect import Bindings
+
+# PostgreSQL's text cannot hold this one character. It is written as two others; so is the first of them.
+_NUL, _MARK = "\x00", "\U0010fffe"
+_MARK_BYTES = _MARK.encode()
+
+
+class TextDumper(Dumper):
+    """A string, whatever it holds. Of no type, so that the server takes what it needs."""
+
+    def dump(self, obj: str) -> bytes:
+        if _NUL in obj or _MARK in obj:
+            obj = obj.replace(_MARK, _MARK + "1").replace(_NUL, _MARK + "0")
+        return obj.encode()
+
+
+class TextLoader(Loader):
+    def load(self, data: Buffer) -> str:
+        found = bytes(data)
+        text = found.decode()
+        if _MARK_BYTES in found:
+            text = text.replace(_MARK + "0", _NUL).replace(_MARK + "1", _MARK)
+        return text
+
+
+def set_up(db: psycopg.Connection) -> None:
+    """What every connection needs before its first use."""
+    db.adapters.register_dumper(str, TextDumper)
+    db.adapters.register_loader("text", TextLoader)
+    db.cursor_factory = RawCursor
+    # A process that stands still must not hold others up for ever.
+    db.execute("SET idle_in_transaction_session_timeout = '60s'")
+    db.execute("SET lock_timeout = '30s'")
+
+
+class ReadConnection:
+    """Only reads, in a snapshot of its own."""
+
+    def __init__(self, db: psycopg.Connection) -> None:
+        self.db = db
+
+    def fetch(self, sql: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        return self.db.execute(translate(sql), bindings).fetchall()  # type: ignore[arg-type]
+
+
+class WriteConnection:
+    """One transaction."""
+
+    def __init__(self, db: psycopg.Connection) -> None:
+        self.db = db
+        self.writes = 0
+        """How many statements were to change something."""
+        self._waiting: list[tuple[str, Sequence[Bindings]]] = []
+
+    def begin(self, lock: str, bindings: Bindings, first: str) -> list[tuple[Any, ...]]:
+        """Begin, wait for a lock, and ask the first question, which sees what was done until it was had."""
+        with self.db.pipeline():
+            self.db.execute("BEGIN")
+            self.db.execute(translate(lock), bindings)  # type: ignore[arg-type]
+            cursor = self.db.execute(translate(first))  # type: ignore[arg-type]
+        return cursor.fetchall()
+
+    def _execute(self, sql: str, bindings: Bindings) -> psycopg.Cursor[Any]:
+        """With whatever waits, which goes first."""
+        if not self._waiting:
+            return self.db.execute(translate(sql), bindings)  # type: ignore[arg-type]
+        with self.db.pipeline():
+            self._send_waiting()
+            return self.db.execute(translate(sql), bindings)  # type: ignore[arg-type]
+
+    def _send_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for sql, rows in waiting:
+            if len(rows) == 1:
+                self.db.execute(translate(sql), rows[0])  # type: ignore[arg-type]
+            else:
+                self.db.cursor().executemany(translate(sql), rows)  # type: ignore[arg-type]
+
+    def fetch(self, sql: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
+        return self._execute(sql, bindings).fetchall()
+
+    def write(self, sql: str, bindings: Bindings = ()) -> None:
+        self.writes += 1
+        self._waiting.append((sql, (bindings,)))
+
+    def write_many(self, sql: str, rows: Iterable[Bindings]) -> None:
+        self.writes += 1
+        listed = list(rows)
+        if listed:
+            self._waiting.append((sql, listed))
+
+    def change(self, sql: str, bindings: Bindings = ()) -> int:
+        self.writes += 1
+        return self._execute(sql, bindings).rowcount
+
+    @contextlib.contextmanager
+    def savepoint(self) -> Iterator[None]:
+        self._waiting.append(("SAVEPOINT step", ((),)))
+        waiting, before = self._waiting, len(self._waiting)
+        try:
+            yield
+        except BaseException:
+            if self._waiting is waiting:
+                # Nothing of it was sent, not even its beginning.
+                del waiting[before - 1 :]
+            elif not self.db.broken:
+                self._waiting = []
+                self.db.execute("ROLLBACK TO step")
+                self.db.execute("RELEASE step")
+            raise
+        self._waiting.append(("RELEASE step", ((),)))
+
+    def commit(self) -> None:
+        self._execute("COMMIT", ())
+
+    def rollback(self) -> None:
+        self._waiting = []
+        if not self.db.broken:
+            self.db.execute("ROLLBACK")

@@ -1,0 +1,61 @@
+"""How PostgreSQL says what other databases say otherwise. Lists are bound as arrays."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from postroom.kernel import jsontext
+from postroom.stores.sql import statements
+from postroom.stores.sql.dialect import Statements
+
+HERE = "postroom.stores.postgres"
+_TYPES = {"text": "text", "integer": "bigint"}
+# A jsonb cannot hold this character; both sides of a comparison have another in its place.
+_NUL, _STANDS_FOR_NUL = "\\u0000", "\U0010fffe"
+
+
+class PostgresDialect:
+    def __init__(self, lock: str) -> None:
+        """Readers lock nothing."""
+        self.lock = lock
+
+    def among(self, column: str, kind: str) -> str:
+        return f"{column} = ANY(?::{_TYPES[kind]}[])"
+
+    def bind_list(self, values: Iterable[Any]) -> list[Any]:
+        return list(values)
+
+    def upsert(self, table: str, key: Sequence[str], columns: Sequence[str]) -> str:
+        names = (*key, *columns)
+        changed = ", ".join(f"{name} = excluded.{name}" for name in columns)
+        marks = ", ".join("?" * len(names))
+        insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - names of columns
+        return f"{insert} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
+
+    def labelled(self) -> str:
+        return f"replace(c.labels, '{_NUL}', '{_STANDS_FOR_NUL}')::jsonb -> ?::text = ?::jsonb"
+
+    def bind_label(self, name: str, value: Any) -> tuple[Any, ...]:
+        name = name.replace("\x00", _STANDS_FOR_NUL)
+        return name, jsontext.text(value).replace(_NUL, _STANDS_FOR_NUL)
+
+
+@lru_cache(maxsize=2000)
+def translate(sql: str) -> str:
+    """Parameters by number; and a join needs no word that fixes its order."""
+    pieces = sql.replace("CROSS JOIN", "JOIN").split("?")
+    numbered = (f"${number}{piece}" for number, piece in enumerate(pieces[1:], 1))
+    return pieces[0] + "".join(numbered)
+
+
+def _load(lock: str) -> tuple[PostgresDialect, Statements]:
+    dialect = PostgresDialect(lock)
+    loaded = statements.load(dialect, HERE)
+    # Only a transaction may pass over what others hold.
+    skip = "FOR UPDATE OF m SKIP LOCKED" if lock else ""
+    return dialect, {name: re.sub("@skip_locked", skip, sql) for name, sql in loaded.items()}
+
+
+READING, READ_SQL = _load("")
+WRITING, WRITE_SQL = _load("FOR UPDATE")

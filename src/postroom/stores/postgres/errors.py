@@ -1,0 +1,60 @@
+"""What PostgreSQL's errors mean: to the runtime, whether to try again; to a person, what to do."""
+
+import psycopg
+from psycopg import errors as pg
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from postroom.errors import StoreClosed, StoreError, StoreFailed, StoreFull, StoreReadOnly
+from postroom.kernel.ports import Fault
+
+
+class MustWait(Exception):
+    """A transaction wants to change what others remember, and begins anew when they have ended."""
+
+
+class Overtaken(Exception):
+    """Somebody else has changed the same fact meanwhile; tried again, that is seen."""
+
+
+class CommitUnknown(Exception):
+    """The connection was lost during a commit, and the server cannot say what became of it."""
+
+
+_AGAIN = (
+    MustWait,
+    pg.DeadlockDetected,
+    pg.SerializationFailure,
+    pg.LockNotAvailable,
+    pg.IdleInTransactionSessionTimeout,
+    pg.TooManyConnections,
+    PoolTimeout,
+)
+_TOGETHER = (Overtaken, pg.UniqueViolation)
+
+
+def classify(error: Exception, place: str) -> tuple[Fault, Exception]:
+    if isinstance(error, _TOGETHER):
+        return Fault.DUPLICATE, _name(error, place)
+    if isinstance(error, pg.DiskFull):
+        return Fault.FINAL, StoreFull(path=place)
+    if isinstance(error, PoolClosed):
+        return Fault.FINAL, StoreClosed()
+    if isinstance(error, _AGAIN) or is_lost(error):
+        return Fault.RETRY, _name(error, place)
+    if isinstance(error, psycopg.Error | CommitUnknown):
+        return Fault.FINAL, _name(error, place)
+    return Fault.FINAL, error
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, or the server is going down or coming up."""
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    return error.sqlstate is None or error.sqlstate[:2] in ("08", "57")
+
+
+def _name(error: Exception, place: str) -> StoreError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    if isinstance(error, pg.ReadOnlySqlTransaction | pg.InsufficientPrivilege):
+        return StoreReadOnly(path=place, reason=reason)
+    return StoreFailed(path=place, reason=reason)

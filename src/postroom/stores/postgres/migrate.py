@@ -1,0 +1,66 @@
+"""The schema, by numbered steps, each once however many processes open the store together."""
+
+import re
+from importlib import resources
+
+import psycopg
+
+from postroom.errors import StoreCorrupt, StoreFailed, StoreTooNew
+from postroom.stores.postgres.dialect import HERE
+
+LEAST_SERVER = 130000
+
+
+def steps() -> dict[int, str]:
+    found = {}
+    for file in resources.files(HERE).joinpath("migrations").iterdir():
+        match = re.fullmatch(r"(\d{4})_\w+\.sql", file.name)
+        if match:
+            found[int(match[1])] = file.read_text("utf-8")
+    return dict(sorted(found.items()))
+
+
+def migrate(db: psycopg.Connection, place: str) -> None:
+    """Bring the tables of the current schema to the newest version."""
+    if db.info.server_version < LEAST_SERVER:
+        raise StoreFailed(
+            path=place, reason=f"PostgreSQL 13 or later is needed, not {db.info.server_version}"
+        )
+    [encoding, schema] = _one(db, "SELECT current_setting('server_encoding'), current_schema()")
+    if encoding != "UTF8":
+        raise StoreFailed(path=place, reason=f"the database must be in UTF8, not in {encoding}")
+    if schema is None:
+        raise StoreFailed(path=place, reason="the schema of its search_path is not there; create it first")
+    known = steps()
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(hashtext('postroom'), hashtext(current_schema()))")
+        version = _version(db, place)
+        if version > max(known):
+            raise StoreTooNew(path=place, found=version, known=max(known))
+        for number, script in known.items():
+            if number > version:
+                db.execute(script.encode())
+                db.execute(
+                    "INSERT INTO meta VALUES ('schema', $1) ON CONFLICT (name) DO UPDATE SET value = $1",
+                    (str(number),),
+                )
+
+
+def _version(db: psycopg.Connection, place: str) -> int:
+    names = ("meta", "messages")
+    there = ", ".join(f"to_regclass(format('%I.{name}', current_schema()))" for name in names)
+    meta, messages = _one(db, f"SELECT {there}")
+    if meta is None and messages is None:
+        return 0
+    found = (
+        db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() if meta is not None else None
+    )
+    if found is None or not found[0].isdigit():
+        raise StoreCorrupt(path=place, problem="it has tables of another program")
+    return int(found[0])
+
+
+def _one(db: psycopg.Connection, sql: str) -> tuple[object, ...]:
+    row = db.execute(sql.encode()).fetchone()
+    assert row is not None
+    return row

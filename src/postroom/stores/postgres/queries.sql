@@ -1,0 +1,133 @@
+-- What PostgreSQL says otherwise than the shared statements, and what only it does.
+
+-- name: begin
+-- Version and time of a transaction that has just begun, and the time of the ledger's last event.
+SELECT v.n, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, h.time FROM figures v, figures h
+WHERE v.queue_id = 0 AND v.subscription_id = 0 AND v.name = 'version'
+AND h.queue_id = 0 AND h.subscription_id = 0 AND h.name = 'head';
+
+-- name: lock_head
+-- From here to the commit events of this transaction are numbered, one transaction at a time.
+SELECT n, hash, time, pg_current_xact_id()::text FROM figures
+WHERE queue_id = 0 AND subscription_id = 0 AND name = 'head' FOR UPDATE;
+
+-- name: lock_anchor
+SELECT n FROM figures WHERE queue_id = 0 AND subscription_id = 0 AND name = 'anchor' FOR UPDATE;
+
+-- name: set_head
+UPDATE figures SET n = ?, hash = ?, time = ? WHERE queue_id = 0 AND subscription_id = 0 AND name = 'head';
+
+-- name: set_version
+UPDATE figures SET n = n + 1 WHERE queue_id = 0 AND subscription_id = 0 AND name = 'version';
+
+-- name: add_counts
+INSERT INTO figures (queue_id, subscription_id, name, n)
+SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::text[], ?::bigint[])
+ON CONFLICT (queue_id, subscription_id, name) DO UPDATE SET n = figures.n + excluded.n;
+
+-- name: counts
+SELECT queue_id, subscription_id, state, n FROM counts WHERE @among(queue_id, integer);
+
+-- name: insert_event
+-- One numbered, chained event.
+INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: number_messages
+SELECT nextval('message_numbers') FROM generate_series(1, ?);
+
+-- name: number_records
+SELECT nextval('record_numbers');
+
+-- name: keyed
+-- Messages by queue and key, two lists: live, archived, and moved from there, live or archived.
+WITH wanted AS MATERIALIZED (SELECT * FROM unnest(?::bigint[], ?::text[]) AS pair (queue, key)),
+moved AS MATERIALIZED (SELECT w.queue, w.key, d.data::jsonb #>> '{}' AS id FROM wanted w JOIN documents d
+    ON d.tenant = '' AND d.kind = 'postroom:moved_key' AND d.key = w.queue || chr(31) || w.key)
+SELECT false, w.queue, w.key, $ROW, $CONTENT FROM wanted w JOIN messages m
+    ON coalesce(m.origin_queue_id, m.queue_id) = w.queue AND m.idempotency_key = w.key
+    AND m.idempotency_key IS NOT NULL JOIN contents c ON c.seq = m.seq
+UNION ALL
+SELECT true, w.queue, w.key, $ROW, $ARCHIVED_CONTENT FROM wanted w JOIN archive m
+    ON coalesce(m.origin_queue_id, m.queue_id) = w.queue AND m.idempotency_key = w.key
+    AND m.idempotency_key IS NOT NULL
+UNION ALL
+SELECT false, w.queue, w.key, $ROW, $CONTENT FROM moved w JOIN messages m ON m.id = w.id
+    JOIN contents c ON c.seq = m.seq
+UNION ALL
+SELECT true, w.queue, w.key, $ROW, $ARCHIVED_CONTENT FROM moved w JOIN archive m ON m.id = w.id;
+
+-- name: waiting_lines
+-- Which of these lines have anything to claim.
+SELECT l.line FROM unnest(?::bigint[]) WITH ORDINALITY AS l (line, place)
+WHERE EXISTS (SELECT 1 FROM messages m WHERE m.line = l.line AND m.state = 'pending') ORDER BY l.place;
+
+-- name: ready
+-- The next claimable messages of a line that nobody else has in hand.
+SELECT $ROW, $CONTENT FROM messages m JOIN contents c ON c.seq = m.seq
+WHERE m.line = ? AND m.state = 'pending' ORDER BY m.sort_key, m.seq LIMIT ? @skip_locked;
+
+-- name: due
+-- Messages whose time has come.
+SELECT $ROW FROM messages m WHERE m.due_at <= ? AND m.due_at IS NOT NULL ORDER BY m.due_at, m.seq LIMIT ?
+@skip_locked;
+
+-- name: save_claimed_alike
+-- Claims of one worker with one lease.
+UPDATE messages SET state = 'claimed', due_at = ?, lease_until = ?, updated_at = ?, claimed_at = ?,
+visible_at = NULL, attempts = attempts + 1, claims = claims + 1, token = (claims + 1) || '-' || ?::text,
+claimed_by = ? WHERE seq = ANY(?::bigint[]);
+
+-- name: save_completed_alike
+-- Completions without a result.
+UPDATE messages SET state = 'completed', due_at = NULL, lease_until = NULL, updated_at = ?, finished_at = ?,
+claimed_by = NULL, claimed_at = NULL, result = NULL WHERE seq = ANY(?::bigint[]);
+
+-- name: save_extended_list
+UPDATE messages SET due_at = new.lease, lease_until = new.lease, updated_at = ?
+FROM unnest(?::bigint[], ?::bigint[]) AS new (number, lease) WHERE seq = new.number;
+
+-- name: archive_list
+-- Copy messages to the archive. Where the ledger will end with this commit is known only then.
+INSERT INTO archive ($ROW_NAMES, $CONTENT_NAMES, archived_seq)
+SELECT $ROW, $CONTENT, 4611686018427387904 FROM messages m JOIN contents c ON c.seq = m.seq
+WHERE m.seq = ANY(?::bigint[]);
+
+-- name: drop_message_list
+DELETE FROM messages WHERE seq = ANY(?::bigint[]);
+
+-- name: drop_content_list
+DELETE FROM contents WHERE seq = ANY(?::bigint[]);
+
+-- name: set_archived
+UPDATE archive SET archived_seq = ? WHERE seq = ANY(?::bigint[]);
+
+-- name: put_facts
+-- Each in the place of the version that is expected to be there; what is another is left, and missing in the count.
+INSERT INTO documents (tenant, kind, key, version, data, created_at, updated_at, gone)
+SELECT tenant, kind, key, version, data, created_at, updated_at, gone FROM
+    unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::text[], ?::bigint[], ?::bigint[], ?::boolean[])
+    AS f (tenant, kind, key, version, data, created_at, updated_at, gone)
+ON CONFLICT (tenant, kind, key) DO UPDATE SET version = excluded.version, data = excluded.data,
+created_at = excluded.created_at, updated_at = excluded.updated_at, gone = excluded.gone
+WHERE documents.version = (SELECT e.version FROM
+    unnest(?::text[], ?::text[], ?::text[], ?::bigint[]) AS e (tenant, kind, key, version)
+    WHERE e.tenant = documents.tenant AND e.kind = documents.kind AND e.key = documents.key);
+
+-- name: fact_changes
+SELECT coalesce(sum(version), 0)::bigint FROM documents WHERE tenant = ? AND kind = ?;
+
+-- name: last_told
+-- What the events of messages that are still there said last, before they are dropped.
+SELECT DISTINCT ON (l.message_id) l.message_id, l.scope || '/' || l.queue, l.data FROM ledger l
+WHERE l.seq <= ? AND l.message_id IS NOT NULL AND l.type LIKE 'message.%'
+AND (EXISTS (SELECT 1 FROM messages m WHERE m.id = l.message_id)
+    OR EXISTS (SELECT 1 FROM archive a WHERE a.id = l.message_id))
+ORDER BY l.message_id, l.seq DESC;
+
+-- name: put_standing
+@upsert(standing; message_id; place, state, attempts);
+
+-- name: retime_budgets
+-- The event that tells of a change may be later than the change was begun; a fold takes its time.
+UPDATE accounts SET updated_at = ? FROM unnest(?::text[], ?::text[]) AS b (tenant, name)
+WHERE accounts.tenant = b.tenant AND accounts.name = b.name AND accounts.updated_at = ?;

@@ -1,0 +1,230 @@
+"""The PostgreSQL store: a pool of connections, transactions that say what became of them, and wake-ups.
+
+Durable means what the server calls committed; `synchronous_commit` is the server's own setting.
+"""
+
+import contextlib
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from postroom.clock import Clock
+from postroom.errors import StoreClosed, StoreFailed
+from postroom.kernel.ports import Capabilities, Fault, Transaction
+from postroom.stores.postgres.connection import ReadConnection, WriteConnection, set_up
+from postroom.stores.postgres.dialect import READ_SQL
+from postroom.stores.postgres.errors import CommitUnknown, classify, is_lost
+from postroom.stores.postgres.migrate import migrate
+from postroom.stores.postgres.transaction import (
+    LOCK_VERSION,
+    LOCK_VERSION_SHARED,
+    PostgresReads,
+    PostgresTransaction,
+)
+from postroom.stores.postgres.wakeups import Listener
+from postroom.stores.sql.steady_time import SteadyTime
+
+log = logging.getLogger("postroom.postgres")
+
+WRITERS = 3
+READERS = 5
+CONNECT_S = 10
+# A notification holds less than 8,000 bytes.
+MOST_LINES = 200
+BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+FATE_S = 10.0
+
+
+class PostgresStore:
+    capabilities = Capabilities(writers=WRITERS, blocking=True)
+
+    def __init__(self, url: str, *, clock: Clock | None = None) -> None:
+        self._url = url
+        self._place = _place(url)
+        self._clock = clock
+        """The server's, unless a test has its own."""
+        self._time = SteadyTime()
+        self._name = uuid.uuid4().hex
+        """By which this process knows its own notifications."""
+        self._begins_alone = threading.local()
+        self._closed = False
+        self._listener: Listener | None = None
+        try:
+            with self._connect() as db:
+                migrate(db, self._place)
+                [(oid,)] = db.execute("SELECT 'figures'::regclass::oid").fetchall()
+        except psycopg.Error as error:
+            raise classify(error, self._place)[1] from error
+        self._channel = f"postroom_{oid}"
+        self._pool: ConnectionPool[psycopg.Connection] = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=WRITERS + READERS,
+            kwargs={"autocommit": True, "connect_timeout": CONNECT_S},
+            configure=set_up,
+            timeout=CONNECT_S,
+            open=True,
+            name="postroom",
+        )
+
+    def _connect(self) -> psycopg.Connection:
+        db = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_S)
+        set_up(db)
+        return db
+
+    # writing
+
+    def begin(self) -> Transaction:
+        if self._closed:
+            raise StoreClosed
+        db = self._pool.getconn()
+        try:
+            alone = getattr(self._begins_alone, "value", False)
+            connection = WriteConnection(db)
+            lock = LOCK_VERSION if alone else LOCK_VERSION_SHARED
+            [(version, now, ledger_time)] = connection.begin(lock, (), READ_SQL["begin"])
+        except BaseException as error:
+            self._give_back(db, error)
+            raise
+        self._begins_alone.value = False
+        if self._clock is not None:
+            now = self._clock.now()
+        return PostgresTransaction(connection, version, self._time.steady(now, ledger_time))
+
+    def commit(self, tx: Transaction) -> None:
+        assert isinstance(tx, PostgresTransaction)
+        number = tx.finish()
+        if tx.has_news:
+            tx.connection.write("SELECT pg_notify(?, ?)", (self._channel, self._tell(tx.woken)))
+        try:
+            tx.connection.commit()
+        except psycopg.Error as error:
+            if number is None or not is_lost(error):
+                raise
+            self._find_out(number, error)
+        self._pool.putconn(tx.connection.db)
+
+    def _tell(self, woken: Mapping[int, int]) -> str:
+        """Who waits on a line that is not named looks again by itself."""
+        return json.dumps([self._name, list(woken.items())[:MOST_LINES]])
+
+    def _find_out(self, number: str, error: psycopg.Error) -> None:
+        """What became of a transaction whose connection was lost while it was committed."""
+        until = time.monotonic() + FATE_S
+        while (fate := self._ask_fate(number)) not in ("committed", "aborted"):
+            if time.monotonic() >= until:
+                raise CommitUnknown(f"the connection was lost during a commit ({fate})") from error
+            time.sleep(0.1)
+        if fate == "aborted":
+            raise error
+
+    def _ask_fate(self, number: str) -> str:
+        try:
+            with self._connect() as db:
+                [(fate,)] = db.execute("SELECT pg_xact_status($1::text::xid8)", (number,)).fetchall()
+        except psycopg.OperationalError:
+            return "the server is away"
+        return fate or "too long ago to be known"
+
+    def rollback(self, tx: Transaction) -> None:
+        assert isinstance(tx, PostgresTransaction)
+        self._begins_alone.value = tx.must_wait
+        db = tx.connection.db
+        error: BaseException | None = None
+        try:
+            tx.connection.rollback()
+        except psycopg.Error as failed:
+            error = failed
+        self._give_back(db, error)
+
+    def _give_back(self, db: psycopg.Connection, error: BaseException | None) -> None:
+        """One that is not fit for use is closed, and others that went with it are looked for."""
+        lost = db.broken or (isinstance(error, psycopg.Error) and is_lost(error))
+        if not lost and error is not None:
+            try:
+                db.execute("ROLLBACK")
+            except psycopg.Error:
+                lost = True
+        if lost:
+            db.close()
+        self._pool.putconn(db)
+        if lost and not self._closed:
+            with contextlib.suppress(psycopg.Error, PoolTimeout):
+                self._pool.check()
+
+    def classify(self, error: Exception) -> tuple[Fault, Exception]:
+        return classify(error, self._place)
+
+    def seal(self, limit: int) -> int:
+        """The commit numbers and chains events."""
+        return 0
+
+    def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
+        self._listener = Listener(self._connect, self._channel, self._name, wake)
+
+    def left_behind(self, owner: str) -> str | None:
+        """Several processes may have it open; what a dead one had in hand comes free with its leases."""
+        return None
+
+    # reading
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[PostgresReads]:
+        if self._closed:
+            raise StoreClosed
+        try:
+            db = self._begin_reading()
+        except (psycopg.Error, PoolTimeout) as error:
+            raise classify(error, self._place)[1] from error
+        failed: BaseException | None = None
+        try:
+            yield PostgresReads(ReadConnection(db))
+            db.execute("COMMIT")
+        except psycopg.Error as error:
+            failed = error
+            raise classify(error, self._place)[1] from error
+        except BaseException as error:
+            failed = error
+            raise
+        finally:
+            self._give_back(db, failed)
+
+    def _begin_reading(self) -> psycopg.Connection:
+        """A connection may have been lost since it was last used."""
+        for _ in range(WRITERS + READERS):
+            db = self._pool.getconn()
+            try:
+                db.execute(BEGIN_READING)
+            except psycopg.OperationalError as error:
+                self._give_back(db, error)
+            else:
+                return db
+        raise StoreFailed(path=self._place, reason="the server closes every connection")
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._listener is not None:
+            self._listener.is_closed.set()
+            with contextlib.suppress(psycopg.Error), self._pool.connection(timeout=1) as db:
+                db.execute("SELECT pg_notify($1, $2)", (self._channel, self._tell({})))
+            self._listener.join()
+        self._pool.close()
+
+
+def _place(url: str) -> str:
+    """The address without a password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise StoreFailed(path="postgresql://…", reason=f"its address cannot be read ({error})") from None
+    host, port = parts.get("host") or "localhost", parts.get("port") or 5432
+    return f"postgresql://{host}:{port}/{parts.get('dbname') or parts.get('user') or ''}"

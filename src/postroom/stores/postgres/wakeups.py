@@ -1,0 +1,66 @@
+"""Hears what other processes have committed. What is missed costs time only: who waits looks again now and
+then."""
+
+import contextlib
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+
+import psycopg
+
+log = logging.getLogger("postroom.postgres")
+
+# How long a closed store may wait for this thread, if the server cannot wake it.
+LOOK_S = 2.0
+AGAIN_S = 1.0
+
+
+class Listener:
+    def __init__(
+        self,
+        connect: Callable[[], psycopg.Connection],
+        channel: str,
+        own_name: str,
+        wake: Callable[[Mapping[int, int]], None],
+    ) -> None:
+        self._connect = connect
+        self._channel = channel
+        self._own_name = own_name
+        self._wake = wake
+        self.is_closed = threading.Event()
+        self.is_listening = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="postroom-listener", daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self.is_closed.is_set():
+            try:
+                self._listen()
+            except (psycopg.Error, OSError) as error:
+                log.info("what others commit is not heard at the moment: %s", error)
+            self.is_listening.clear()
+            self.is_closed.wait(AGAIN_S)
+
+    def _listen(self) -> None:
+        with contextlib.closing(self._connect()) as db:
+            db.execute(f"LISTEN {self._channel}".encode())
+            # Something may have come while nobody listened.
+            self._wake({})
+            self.is_listening.set()
+            while not self.is_closed.is_set():
+                for note in db.notifies(timeout=LOOK_S, stop_after=1):
+                    self._hear(note.payload)
+
+    def _hear(self, payload: str) -> None:
+        try:
+            name, lines = json.loads(payload)
+            woken = {int(line): int(count) for line, count in lines}
+        except (ValueError, TypeError):
+            log.warning("a notification that nobody of us has sent: %.100r", payload)
+            return
+        if name != self._own_name:
+            self._wake(woken)

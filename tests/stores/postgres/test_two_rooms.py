@@ -1,0 +1,138 @@
+"""Two rooms on one database: whatever both want in the same moment happens once, and neither works with what
+the other has changed meanwhile."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from postroom import SyncRoom
+from postroom.errors import LimitReached, QueueClosed, QueueFull
+from postroom.kernel import commands as c
+from postroom.kernel.budgets.model import Charge
+from postroom.runtime import sync_room
+from tests.conformance.helpers import events, waiting_claims
+from tests.conformance.promises import check_promises
+from tests.stores.postgres.conftest import Held, Rooms, until
+
+
+def test_two_publishes_of_one_key_are_one_message(rooms: Rooms, url: str) -> None:
+    ann, bob = rooms
+    first, second = Held(ann, url).race(
+        lambda: ann.publish("jobs", 1, key="once"), lambda: bob.publish("jobs", 1, key="once")
+    )
+    assert first.result().created
+    assert not second.result().created
+    assert second.result().id == first.result().id
+    assert ann.counts("jobs").pending == 1
+
+
+def test_a_broadcast_ends_when_its_last_two_deliveries_end_at_once(rooms: Rooms, url: str) -> None:
+    ann, bob = rooms
+    ann.create_queue("news", consumer_mode="broadcast")
+    ann.subscribe("news", "x")
+    ann.subscribe("news", "y")
+    receipt = ann.publish("news", "hello")
+    [to_x], [to_y] = ann.claim("news", subscription="x"), bob.claim("news", subscription="y")
+    for done in Held(ann, url).race(lambda: ann.complete(to_x), lambda: bob.complete(to_y)):
+        done.result()
+    assert ann.get(receipt.id).state == "completed"
+
+
+def test_the_first_two_reservations_of_a_budget_keep_to_its_limit(rooms: Rooms, url: str) -> None:
+    def reserve(room: SyncRoom, holder: str) -> None:
+        room.run(c.Reserve(holder=holder, charges=(Charge("day", 80, 100),), seconds=60))
+
+    ann, bob = rooms
+    first, second = Held(ann, url).race(lambda: reserve(ann, "one"), lambda: reserve(bob, "two"))
+    first.result()
+    with pytest.raises(LimitReached):
+        second.result()
+
+
+def test_a_concurrency_limit_holds_for_both(rooms: Rooms, url: str) -> None:
+    ann, bob = rooms
+    ann.create_queue("few", concurrency=1)
+    ann.publish_many("few", [1, 2])
+    first, second = Held(ann, url).race(lambda: ann.claim("few"), lambda: bob.claim("few"))
+    assert [len(first.result()), len(second.result())] == [1, 0]
+
+
+def test_a_depth_limit_holds_for_both(rooms: Rooms, url: str) -> None:
+    ann, bob = rooms
+    ann.create_queue("small", max_depth=1)
+    first, second = Held(ann, url).race(lambda: ann.publish("small", 1), lambda: bob.publish("small", 2))
+    first.result()
+    with pytest.raises(QueueFull):
+        second.result()
+
+
+def test_what_one_has_in_hand_the_other_passes_over(rooms: Rooms, url: str) -> None:
+    ann, bob = rooms
+    ann.publish_many("jobs", [1, 2])
+    first, second = Held(ann, url).race(lambda: ann.claim("jobs"), lambda: bob.claim("jobs"))
+    assert [message.body for message in (*first.result(), *second.result())] == [1, 2]
+
+
+def test_the_same_queue_made_by_both_is_made_once(rooms: Rooms, url: str) -> None:
+    ann, bob = rooms
+    first, second = Held(ann, url).race(
+        lambda: ann.create_queue("new"), lambda: bob.create_queue("new", exist_ok=True)
+    )
+    assert first.result().id == second.result().id
+
+
+def test_many_who_race_for_claims_get_each_message_once(rooms: Rooms) -> None:
+    ann, bob = rooms
+    count = 300
+    ann.publish_many("jobs", list(range(count)))
+
+    def work(room: SyncRoom) -> list[int]:
+        done: list[int] = []
+        while batch := room.claim("jobs", limit=7):
+            for message in batch:
+                room.complete(message)
+                done.append(message.body)
+        return done
+
+    with ThreadPoolExecutor(4) as threads:
+        done = [body for part in threads.map(work, (ann, bob, ann, bob)) for body in part]
+    assert sorted(done) == list(range(count))
+    assert ann.counts("jobs").completed == count
+    check_promises(bob)
+
+
+def test_what_one_changes_about_a_queue_the_other_knows_at_once(rooms: Rooms) -> None:
+    ann, bob = rooms
+    bob.publish("jobs", 1)
+    ann.set_queue_state("jobs", "paused")
+    with pytest.raises(QueueClosed):
+        bob.publish("jobs", 2)
+    ann.set_queue_state("jobs", "active")
+    ann.update_queue("jobs", max_depth=1)
+    with pytest.raises(QueueFull):
+        bob.publish("jobs", 3)
+
+
+def test_a_change_of_a_queue_waits_for_those_who_work_with_what_it_was(rooms: Rooms, url: str) -> None:
+    ann, bob = rooms
+    first, second = Held(ann, url).race(
+        lambda: ann.publish("jobs", 1), lambda: bob.set_queue_state("jobs", "paused")
+    )
+    first.result()
+    second.result()
+    told = [event.type for event in events(ann)][-2:]
+    assert told == ["message.published", "queue.state"]
+
+
+def test_who_waits_is_woken_by_what_the_other_publishes(
+    rooms: Rooms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync_room, "POLL_S", 3600.0)
+    ann, bob = rooms
+    until(bob._core.store._listener.is_listening.is_set)  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(1) as threads:
+        claiming = threads.submit(bob.claim, "jobs", wait=3600)
+        until(lambda: waiting_claims(bob) == 1)
+        ann.publish("jobs", "good morning")
+        [message] = claiming.result(60)
+    assert message.body == "good morning"
