@@ -15,7 +15,13 @@ from postroom.app.store import LAKE
 from postroom.clock import Clock
 from postroom.office.events import translator
 from postroom.runtime import Room
-from postroom.services.office_context import OfficeControl, OpenOffice, ServerFacts
+from postroom.services.office_context import (
+    ChannelControl,
+    NoChannels,
+    OfficeControl,
+    OpenOffice,
+    ServerFacts,
+)
 from postroom.services.server import ServerServices
 from postroom.settings.file import SettingsFile
 from postroom.webhooks.addresses import check_url, networks
@@ -33,11 +39,18 @@ def build_dependencies(
     store: str | None = None,
     runs: PipelineRuns | None = None,
     redact: Callable[[str], str] = str,
+    channels: ChannelControl | None = None,
 ) -> Dependencies:
     """`store` is the URL of the store, for what reads it beside the lake; `runs` starts the pipeline."""
     server = server or ServerFacts(started_at=clock.now())
     office = OpenOffice(
-        file=file, home=home, clock=clock, open_room=room, open_control=control, server=server
+        file=file,
+        home=home,
+        clock=clock,
+        open_room=room,
+        open_control=control,
+        channels=channels or NoChannels(),
+        server=server,
     )
     lake = StoreLake(home / LAKE, clock)
     closing = asyncio.Event()

@@ -15,6 +15,7 @@ from postroom.api.auth.agent_tokens import AgentTokens
 from postroom.api.auth.owner_token import OwnerToken, owners_token
 from postroom.app import logs, readiness
 from postroom.app.application import application, build_dependencies
+from postroom.app.channel_runners import ChannelRunners
 from postroom.app.home import Home
 from postroom.app.http_server import check_address, listen, serving, url_of
 from postroom.app.lake import StoreLake
@@ -25,7 +26,7 @@ from postroom.app.redaction import Redactor
 from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone
 from postroom.app.store import LAKE, open_store, store_file, store_url
 from postroom.clock import Clock, SystemClock
-from postroom.services.office_context import ServerFacts
+from postroom.services.office_context import ChannelControl, NoChannels, ServerFacts
 from postroom.settings import Secret, SecretMissing, Settings, with_environment
 from postroom.settings.part import SettingsPart
 from postroom.webhooks.addresses import networks
@@ -156,6 +157,12 @@ async def opened(
                 room, clock=clock, inside=lambda: networks(control.settings.webhooks.networks), tls=tls
             )
             await stack.enter_async_context(told.running())
+        channels: ChannelControl = NoChannels()
+        if ProcessRole.CHANNELS in plan.roles:
+            channels = runners = ChannelRunners(room, control, plan.home.path, clock, plan.environment)
+            stack.push_async_callback(runners.close)
+            following = asyncio.create_task(runners.watch())
+            stack.push_async_callback(_ended, following)
         if listener is not None:
             port = listener.getsockname()[1]
             server = ServerFacts(
@@ -175,6 +182,7 @@ async def opened(
                 store=url_of_store,
                 runs=runs,
                 redact=redact,
+                channels=channels,
             )
             await stack.enter_async_context(serving(application(deps, url_of_store), listener))
         yield Running(

@@ -23,7 +23,7 @@ from postroom.office.guards.answers import answer
 from postroom.office.guards.rules import GuardRules
 from postroom.office.heartbeats import Heartbeats, pulses
 from postroom.office.intake.default_addressee import Defaults
-from postroom.office.intake.intake import Answering, Incoming, IntakeResult, take_in
+from postroom.office.intake.intake import Also, Answering, Incoming, IntakeResult, take_in
 from postroom.office.intake.routing import OfficeDirectory, Routed
 from postroom.office.lanes.lane import Lane
 from postroom.office.lanes.slots import Slots
@@ -179,16 +179,23 @@ class Office:
                             c.Unsubscribe(queue=room, name=subscription.name, actor=self._room.actor)
                         )
 
-    async def take_in(self, mail: Incoming) -> IntakeResult:
+    async def take_in(self, mail: Incoming, also: Also = lambda notice: ()) -> IntakeResult:
         told = await answer(self._room, mail.channel, mail.sender_id or mail.sender, mail.text)
         if told is not None:
             self.look_up()
+            if ending := also(told):
+                await self._room.run(c.Unit(commands=tuple(ending), actor=self._room.actor))
             return IntakeResult(Routed(()), (), told)
         if self._plugins is not None and not self._plugins.is_empty and mail.text.strip():
             text = await self._plugins.incoming(mail.text, HookContext.of_incoming(mail))
             mail = msgspec.structs.replace(mail, text=text)
         return await take_in(
-            self._room, self._directory, mail, answering=self._answering, defaults=self._defaults
+            self._room,
+            self._directory,
+            mail,
+            answering=self._answering,
+            defaults=self._defaults,
+            also=also,
         )
 
     async def reset(self, agent: str) -> None:

@@ -5,7 +5,7 @@ Everything is bounded: how long a code lives, how many strangers may wait, and h
 
 import logging
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -92,8 +92,16 @@ class Pairings:
         self._clock = clock
         self._bounds = bounds or PairingLimits()
 
-    async def admit(self, channel: str, sender_id: str, sender: str) -> Admission:
-        """Ask this before anything is done for a message: files are fetched only for who is approved."""
+    async def admit(
+        self,
+        channel: str,
+        sender_id: str,
+        sender: str,
+        tell: Callable[[str], Sequence[c.Command]] = lambda reply: (),
+    ) -> Admission:
+        """Ask this before anything is done for a message: files are fetched only for who is approved.
+
+        What `tell` makes of the reply to a stranger commits with the code."""
         _check(channel, sender_id)
         sender = _short(sender)
 
@@ -102,7 +110,7 @@ class Pairings:
             document = await self._room.document(PAIRING, _key(channel, sender_id))
             known = _pairing(document) if document else None
             if document is None or known is None or self._expired(known, now):
-                return await self._stranger(document, channel, sender_id, sender, now)
+                return await self._stranger(document, channel, sender_id, sender, now, tell)
             stale = now - known.seen_at >= self._bounds.seen_every_s * SECOND
             if known.sender != sender or (known.approved_at is None and stale):
                 seen = msgspec.structs.replace(known, sender=sender, seen_at=max(now, known.seen_at))
@@ -150,7 +158,13 @@ class Pairings:
         return await persistently(step)
 
     async def _stranger(
-        self, before: Document | None, channel: str, sender_id: str, sender: str, now: int
+        self,
+        before: Document | None,
+        channel: str,
+        sender_id: str,
+        sender: str,
+        now: int,
+        tell: Callable[[str], Sequence[c.Command]],
     ) -> Admission:
         waiting, codes, expired = 0, set[str](), list[Document]()
         async for document, pairing in self._documents():
@@ -171,9 +185,10 @@ class Pairings:
         forgotten = [
             self._drop(document) for document in expired if before is None or document.key != before.key
         ]
-        commands = (self._put(pairing, version), pace, *forgotten)
+        reply = reply_with(code)
+        commands = (self._put(pairing, version), pace, *forgotten, *tell(reply))
         await self._room.run(c.Unit(commands=commands, actor=self._room.actor))
-        return Admission(False, reply_with(code))
+        return Admission(False, reply)
 
     async def _pace(self, channel: str, now: int) -> c.Command | None:
         """What counts another code of this hour; None when the hour has given enough."""

@@ -69,15 +69,13 @@ class SystemService(OfficeService):
         require_owner(caller)
         control = await self._context.control()
         await control.apply()
-        found = {name: await self._context.channels.start(name) for name in control.settings.channels.enabled}
+        found = {name: await self._goes(name) for name in control.settings.channels.enabled}
         started = tuple(name for name, went in found.items() if went)
         return started, tuple(name for name, went in found.items() if not went)
 
     async def start_channel(self, caller: Caller, channel: str) -> None:
         require_owner(caller)
-        if not await self._context.channels.start(channel):
-            problem = f"Failed to start {channel} (unknown, already running, or missing token)"
-            raise ChannelRefused(problem=problem)
+        await self._start(channel, f"Failed to start {channel} (unknown, already running, or missing token)")
 
     async def stop_channel(self, caller: Caller, channel: str) -> None:
         require_owner(caller)
@@ -87,8 +85,23 @@ class SystemService(OfficeService):
     async def restart_channel(self, caller: Caller, channel: str) -> None:
         require_owner(caller)
         await self._context.channels.stop(channel)
-        if not await self._context.channels.start(channel):
-            raise ChannelRefused(problem=f"Failed to restart {channel}")
+        await self._start(channel, f"Failed to restart {channel}")
+
+    async def _start(self, channel: str, otherwise: str) -> None:
+        """`otherwise` is said where the channel itself does not say why it cannot."""
+        try:
+            started = await self._context.channels.start(channel)
+        except PostroomError as problem:
+            raise ChannelRefused(problem=str(problem)) from problem
+        if not started:
+            raise ChannelRefused(problem=otherwise)
+
+    async def _goes(self, channel: str) -> bool:
+        try:
+            await self._start(channel, "")
+        except ChannelRefused:
+            return False
+        return True
 
     async def restart(self, caller: Caller) -> None:
         """The same process comes back. If it could not, it goes on."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
@@ -57,10 +57,17 @@ class BotChannel(SharedPart):
     bot_token: Secret | None = None
 
 
+class TelegramChannelSettings(BotChannel):
+    base_url: BaseUrl | None = Field(
+        default=None, description="Of a Bot API server of your own, instead of Telegram's"
+    )
+    max_age_hours: Annotated[float, Field(gt=0)] = 24
+
+
 class ChannelSettings(SharedPart):
     enabled: tuple[str, ...] = ()
     discord: BotChannel = BotChannel()
-    telegram: BotChannel = BotChannel()
+    telegram: TelegramChannelSettings = TelegramChannelSettings()
     whatsapp: SharedPart = SharedPart()
     defaults: dict[str, str] = Field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -54,6 +54,9 @@ class IntakeResult(msgspec.Struct, frozen=True):
         return bool(self.receipts) and all(not receipt.created for receipt in self.receipts)
 
 
+Also = Callable[[str | None], Sequence[c.Command]]
+
+
 class Answering(msgspec.Struct, frozen=True, kw_only=True):
     """Whether each agent answers for itself or all together, for the office and for single teams."""
 
@@ -75,11 +78,16 @@ async def take_in(
     *,
     answering: Answering | None = None,
     defaults: Defaults | None = None,
+    also: Also = lambda notice: (),
 ) -> IntakeResult:
-    """All addressees' copies are published together, or none. They are one conversation."""
+    """All addressees' copies are published together, or none. They are one conversation.
+
+    What `also` makes commits with it; it is given what the sender is told at once."""
     _check(mail)
     talk = f"{mail.channel}:{mail.platform_id}" if mail.platform_id else f"{mail.channel}:{uuid.uuid4().hex}"
     if mail.platform_id and not mail.fresh and (earlier := await _taken_before(room, talk)):
+        if ending := also(None):
+            await room.run(c.Unit(commands=tuple(ending), actor=room.actor))
         return earlier
     text, sticky, notice = mail.text, mail.sticky, None
     commands: list[c.Command] = []
@@ -87,11 +95,14 @@ async def take_in(
         kept = defaults or Defaults(room)
         stuck, commands = await kept.read(text, directory, mail.channel, mail.chat, mail.platform_id)
         notice, sticky = stuck.notice, stuck.sticky or sticky
+        commands += also(notice)
         if stuck.text is None:
             if commands:
                 await room.run(c.Unit(commands=tuple(commands), actor=room.actor))
             return IntakeResult(Routed(()), (), notice)
         text = stuck.text
+    else:
+        commands += also(None)
     routed = route(text, directory, agent=mail.agent, sticky=sticky)
     answering = answering or Answering()
     combined = answering.combined(routed.letters, directory)

@@ -72,7 +72,7 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
             "pairing": "Pairing: who has asked to write, and who may.",
         },
         "channels": {
-            "channel": "Channels: tokens of messaging platforms. Clients for them are not there yet.",
+            "channel": "Channels: talk to the office from Telegram.",
             "(channels)": "The same as channel.",
             "setup": "Choose channels and give them their tokens.",
         },

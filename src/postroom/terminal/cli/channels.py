@@ -25,7 +25,7 @@ from postroom.terminal.cli.store_access import CommandContext
 if TYPE_CHECKING:
     from postroom.services.office import OfficeServices
 
-app = group("channel", "Channels: tokens of messaging platforms. Clients for them are not there yet.")
+app = group("channel", "Channels: talk to the office from Telegram.")
 also = group("channels", "The same as channel.")
 
 SECRETS = "secrets"
@@ -56,7 +56,7 @@ PLATFORMS = {
     "whatsapp": Platform("WhatsApp", where="No token: at its first start it shows a code to scan."),
 }
 
-CLIENTS: frozenset[str] = frozenset()
+CLIENTS = frozenset({"telegram"})
 """Platforms that this version can speak to. Tokens of the others are kept for one that can."""
 
 Channel = Annotated[str, argument("CHANNEL", f"{', '.join(PLATFORMS)} …")]
@@ -99,12 +99,14 @@ async def list_channels(at: CommandContext) -> None:
             "token": bool((own.get(name) or {}).get("bot_token")) if needs else None,
             "running": bool(status.get(name, {}).get("running")),
         }
+        if problem := status.get(name, {}).get("problem"):
+            found[name]["problem"] = problem
     rows = [
         (
             name,
             "on" if one["enabled"] else "off",
             {True: "has a token", False: "no token", None: ""}[one["token"]],
-            "runs" if one["running"] else "does not run",
+            one.get("problem") or ("runs" if one["running"] else "does not run"),
         )
         for name, one in found.items()
     ]
@@ -130,7 +132,7 @@ async def setup(
     """Choose channels and give them their tokens.
 
     A token is checked for its form, kept in a file that only you can read, and named in the settings by that
-    file. Clients for the platforms are not part of this version; what is set up here is kept for them.
+    file. This version speaks to Telegram; tokens of the other platforms are kept for one that speaks to them.
     """
     if channel is None:
         if token is not None or off:
@@ -230,8 +232,8 @@ async def _act(at: CommandContext, office: "OfficeServices", name: str, *, on: b
             await office.system.restart_channel(at.caller, name)
         else:
             await office.system.stop_channel(at.caller, name)
-    except ChannelRefused:
-        return f"; {'it does not run; see: postroom logs' if on else 'it did not run'}", False
+    except ChannelRefused as refusal:
+        return f"; {str(refusal).rstrip('.') if on else 'it did not run'}", False
     return (", and runs" if on else ""), on
 
 

@@ -1,0 +1,67 @@
+"""Makes a reply fit a platform: what the platform lacks is replaced here, by rule, and nowhere else."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from postroom.channels.capabilities import Capabilities
+from postroom.channels.markdown import parse
+from postroom.channels.model import Choice, Piece, PieceKind
+from postroom.channels.splitting import split
+from postroom.channels.styled_text import StyledText
+from postroom.office.files import FileRefused, Folders, check_outgoing
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent answers, before any platform is thought of. The text is Markdown."""
+
+    text: str = ""
+    files: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()
+
+
+def make_pieces(reply: Reply, capabilities: Capabilities, folders: Folders) -> list[Piece]:
+    """Files first, then the text in parts; buttons hang on the last part."""
+    pieces: list[Piece] = []
+    remarks: list[str] = []
+    for path in reply.files:
+        if reason := _why_not(path, capabilities, folders):
+            remarks.append(f"(The file {Path(path).name} is not here: {reason}.)")
+        else:
+            pieces.append(Piece(kind=PieceKind.FILE, path=path))
+    text = reply.text
+    buttons = _fit_buttons(reply.choices, capabilities)
+    if reply.choices and not buttons:
+        remarks.append("Answer with one of: " + " · ".join(choice.label for choice in reply.choices))
+    styled = parse("\n\n".join([text, *remarks]) if remarks else text)
+    if not capabilities.markup:
+        styled = StyledText(styled.plain())
+    parts = split(styled, capabilities.text_limit, capabilities.measure)
+    pieces += [Piece(kind=PieceKind.TEXT, text=part) for part in parts]
+    if buttons and parts:
+        pieces[-1] = msgspec.structs.replace(pieces[-1], choices=buttons)
+    return pieces
+
+
+def without_markup(piece: Piece) -> Piece:
+    return msgspec.structs.replace(piece, text=StyledText(piece.text.plain()))
+
+
+def _why_not(path: str, capabilities: Capabilities, folders: Folders) -> str | None:
+    if not capabilities.file_bytes:
+        return "this platform takes no files"
+    try:
+        found = check_outgoing(path, folders, max_bytes=capabilities.file_bytes)
+    except FileRefused as refusal:
+        return refusal.data["reason"]
+    return None if found.size else "it is empty"
+
+
+def _fit_buttons(choices: Sequence[Choice], capabilities: Capabilities) -> tuple[Choice, ...]:
+    """All of them or none: half a choice misleads."""
+    if not 0 < len(choices) <= capabilities.buttons:
+        return ()
+    if any(len(choice.label) > capabilities.button_chars for choice in choices):
+        return ()
+    return tuple(choices)

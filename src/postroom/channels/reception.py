@@ -1,0 +1,206 @@
+"""What envelopes become: strangers get a code, and what approved people write reaches the office, once."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from postroom.channels.channel import Channel
+from postroom.channels.errors import FileUnavailable
+from postroom.channels.intake_queue import IntakeQueue, read_envelope
+from postroom.channels.model import Address, Envelope, ReceivedFile, ReceivedMessage
+from postroom.channels.pauses import Pauses
+from postroom.errors import BodyTooLarge, ClaimLost, MessageNotFound, PostroomError, StoreClosed
+from postroom.kernel import commands as c
+from postroom.kernel.model import Message, NewMessage
+from postroom.office import queues
+from postroom.office.files import receiving, safe_name
+from postroom.office.intake.intake import Also, Incoming, IntakeResult
+from postroom.office.pairing import Admission
+from postroom.office.ports import RoomPort
+
+log = logging.getLogger("postroom.channels")
+
+FETCH_TRIES = 4
+NOTICE = "office.notice"
+FAILED = (
+    "Your message arrived, but something failed here and no agent has it."
+    " The owner finds it among the dead letters."
+)
+
+
+class OfficeIntake(Protocol):
+    """What the office does with a message: commits it together with what `also` makes, or raises why not."""
+
+    def __call__(self, mail: Incoming, /, also: Also) -> Awaitable[IntakeResult]: ...
+
+
+class Admit(Protocol):
+    """Whether somebody may write. What `tell` makes of the reply to a stranger commits with it."""
+
+    def __call__(
+        self, channel: str, sender_id: str, sender: str, tell: Callable[[str], Sequence[c.Command]]
+    ) -> Awaitable[Admission]: ...
+
+
+class Reception:
+    def __init__(
+        self,
+        room: RoomPort,
+        name: str,
+        channel: Channel,
+        *,
+        admit: Admit,
+        take: OfficeIntake,
+        files: Path,
+        file_bytes: int,
+        pauses: Pauses,
+        taken: Callable[[Address], None] = lambda address: None,
+    ) -> None:
+        # Called when the office has a message: somebody is at work on it.
+        self._taken = taken
+        self._room = room
+        self._name = name
+        self._channel = channel
+        self._admit = admit
+        self._take = take
+        self._files = files
+        self._file_bytes = file_bytes
+        self._pauses = pauses
+        self._queue = IntakeQueue(room, name)
+
+    async def store(self, envelopes: Sequence[Envelope]) -> None:
+        """For the channel: returns when nothing of these can be lost any more."""
+        accepted = []
+        for envelope in envelopes:
+            received = self._read(envelope)
+            if received is not None and received.addressed and await self._is_admitted(received):
+                accepted.append((envelope, received))
+        await self._queue.append(accepted)
+
+    def _read(self, envelope: Envelope) -> ReceivedMessage | None:
+        """One event that makes no sense holds up no other."""
+        try:
+            return self._channel.read(envelope)
+        except Exception:
+            log.exception("%s: event %s is not understood and left out", self._name, envelope.event_id)
+            return None
+
+    async def _is_admitted(self, received: ReceivedMessage) -> bool:
+        """A stranger's code and the word that tells it are one unit: no code is given and never told."""
+
+        def tell(code: str) -> tuple[c.Command, ...]:
+            key = f"pairing:{received.sender_id}:{received.message_id}"
+            return self._tell(msgspec.structs.replace(received, text=""), code, key)
+
+        return (await self._admit(self._name, received.sender_id, received.sender, tell)).approved
+
+    async def handle(self, message: Message) -> None:
+        """One envelope: what it becomes and its own end are one unit."""
+        received = self._channel.read(read_envelope(message))
+        end = c.Complete(message_id=message.id, token=message.claim_token or "", actor=self._room.actor)
+        if received is None:
+            await self._room.run(end)
+            return
+        text = received.text
+        if received.pressed is not None:
+            text = await self._words_of_button(received)
+            await self._confirm_press(received)
+            if text is None:
+                await self._room.run(end)
+                return
+        files, remarks = await self._fetch_files(received, message.id)
+        incoming = Incoming(
+            channel=self._name,
+            sender=received.sender,
+            sender_id=received.sender_id,
+            text="\n\n".join(filter(None, [text, *remarks])),
+            platform_id=f"{received.chat}/{received.message_id}",
+            chat=received.chat,
+            files=tuple(files),
+            metadata={"address": msgspec.to_builtins(received.address)},
+        )
+        await self._hand_over(incoming, received, end)
+
+    async def _hand_over(self, incoming: Incoming, received: ReceivedMessage, end: c.Command) -> None:
+        def also(notice: str | None) -> tuple[c.Command, ...]:
+            told = () if notice is None else self._tell(received, notice, f"notice:{incoming.platform_id}")
+            return (*told, end)
+
+        try:
+            result = await self._take(incoming, also)
+        except (ClaimLost, MessageNotFound, StoreClosed):
+            raise
+        except PostroomError as refusal:
+            # The person is told why, in place of an answer.
+            log.warning("%s: message %s was refused: %s", self._name, incoming.platform_id, refusal)
+            told = self._tell(received, str(refusal), f"refused:{incoming.platform_id}")
+            await self._room.run(c.Unit(commands=(*told, end), actor=self._room.actor))
+            return
+        if result.receipts:
+            self._taken(received.address)
+
+    def tell_failure(self, message: Message) -> tuple[c.Command, ...]:
+        """For an envelope that is given up: the person hears of it, and does not wait for an answer."""
+        received = self._read(read_envelope(message))
+        return () if received is None else self._tell(received, FAILED, f"failed:{message.id}")
+
+    async def _words_of_button(self, received: ReceivedMessage) -> str | None:
+        """A pressed button says what its label says. None when nobody knows the button any more."""
+        message_id, _, index = (received.pressed or "").rpartition(":")
+        try:
+            asked = await self._room.get(message_id)
+            return str(asked.body["choices"][int(index)])
+        except (MessageNotFound, KeyError, IndexError, ValueError, TypeError):
+            log.info("%s: an unknown button was pressed: %r", self._name, received.pressed)
+            return None
+
+    async def _confirm_press(self, received: ReceivedMessage) -> None:
+        if received.press_handle is not None:
+            await self._channel.confirm_press(received.press_handle)
+
+    async def _fetch_files(self, received: ReceivedMessage, name: str) -> tuple[list[str], list[str]]:
+        paths: list[str] = []
+        remarks: list[str] = []
+        for file in received.files:
+            try:
+                paths.append(await self._fetch(file, f"{self._name}_{name}_{safe_name(file.name)}"))
+            except FileUnavailable as problem:
+                log.warning("%s: %s", self._name, problem)
+                remarks.append(f"[{problem}]")
+        return paths, remarks
+
+    async def _fetch(self, file: ReceivedFile, name: str) -> str:
+        if file.size is not None and file.size > self._file_bytes:
+            reason = f"it has {file.size} bytes, and at most {self._file_bytes} are taken."
+            raise FileUnavailable(name=file.name, reason=reason)
+        for attempt in range(1, FETCH_TRIES + 1):
+            try:
+                # Opened before anything is fetched: a full disk is no reason to ask the platform.
+                with receiving(self._files, safe_name(name), max_bytes=self._file_bytes) as target:
+                    await self._channel.fetch_file(file, target)
+                return str(target.path)
+            except BodyTooLarge:
+                reason = f"it is larger than {self._file_bytes} bytes."
+                raise FileUnavailable(name=file.name, reason=reason) from None
+            except FileUnavailable:
+                if attempt == FETCH_TRIES:
+                    raise
+                await self._pauses.sleep(2.0 ** (attempt - 1))
+        raise AssertionError("unreachable")
+
+    def _tell(self, received: ReceivedMessage, text: str, key: str) -> tuple[c.Command, ...]:
+        message = NewMessage(
+            body={"text": text, "original": received.text},
+            message_type=NOTICE,
+            channel=self._name,
+            sender=received.sender,
+            sender_id=received.sender_id,
+            idempotency_key=key,
+            correlation_id=f"{self._name}:{received.chat}/{received.message_id}",
+            metadata={"address": msgspec.to_builtins(received.address)},
+        )
+        publish = c.Publish(queue=queues.outbox(self._name), messages=[message], actor=self._room.actor)
+        return (queues.open_outbox(self._name), publish)
