@@ -37,6 +37,15 @@ def test_it_has_what_the_plots_need(month: SqliteSource) -> None:
     assert notes[0][0] > 0
 
 
+def test_somebody_looks_through_the_dead_letters_of_the_days_before(tmp_path: Path) -> None:
+    path = tmp_path / "room.db"
+    generate(path, MonthPlan(end=END, days=3, per_day=150, seed=3))
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    kinds = dict(db.execute("SELECT type, count(*) FROM ledger GROUP BY type"))
+    db.close()
+    assert kinds["message.replayed"] > 0
+
+
 def test_the_same_seed_makes_the_same_month_and_another_does_not(tmp_path: Path) -> None:
     heads = []
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):

@@ -79,12 +79,11 @@ class _Month:
         self._busy: set[str] = set()
         self._turn = 0
         self._letters = 0
-        self._tx: Any = None
+        self._tx = store.begin()
 
     # the stage
 
     def run(self) -> Made:
-        self._tx = self._store.begin()
         try:
             self._furnish()
             self._at(self._start, self._person_writes)
@@ -290,8 +289,8 @@ class _Month:
     def _second_thoughts(self, message_id: str, agent: str) -> None:
         """Somebody looks through the dead letters: some go back, some are given up, most stay."""
         choice = self._rng.random()
-        row = self._tx.row(message_id)
-        if row is None or row.state != "dead" or choice > 0.7:
+        rows = self._tx.rows([message_id])
+        if not rows or rows[0].state != "dead" or choice > 0.7:
             return
         if choice < 0.5:
             self._do(c.Replay(message_ids=(message_id,), actor="operator"))
