@@ -2,7 +2,7 @@
 
 import msgspec
 
-from postroom.errors import InvalidField, NotFound
+from postroom.errors import InvalidField, NotFound, ScopeNotFound
 from postroom.office import queues
 from postroom.office.guards import pauses
 from postroom.office.guards.pauses import BudgetStatus, PausedConversation
@@ -96,6 +96,9 @@ class BudgetService(OfficeService):
 
     async def _check_known(self, conversation: str) -> None:
         room = await self._context.room()
-        page = await room.messages(scope=queues.SCOPE, correlation_id=conversation, limit=1)
+        try:
+            page = await room.messages(scope=queues.SCOPE, correlation_id=conversation, limit=1)
+        except ScopeNotFound:  # an office that never ran has had no conversation
+            raise ConversationNotFound(conversation=conversation) from None
         if not page.messages:
             raise ConversationNotFound(conversation=conversation)
