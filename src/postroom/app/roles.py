@@ -66,6 +66,8 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     store: str | None = None
     """The file it owns, if it owns one."""
+    store_digest: str | None = None
+    """Of the address of a store that is no file."""
 
 
 class RoleLocks:

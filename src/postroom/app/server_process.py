@@ -24,7 +24,7 @@ from postroom.app.office_reloader import OfficeReloader
 from postroom.app.pipeline_runs import PipelineRuns
 from postroom.app.redaction import Redactor
 from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone
-from postroom.app.store import LAKE, open_store, store_file, store_url
+from postroom.app.store import LAKE, open_store, store_digest, store_file, store_url
 from postroom.clock import Clock, SystemClock
 from postroom.services.office_context import ChannelControl, NoChannels, ServerFacts
 from postroom.settings import Secret, SecretMissing, Settings, with_environment
@@ -192,6 +192,7 @@ async def opened(
             started_at=started_at,
             url=url,
             store=store_file(url_of_store),
+            store_digest=store_digest(url_of_store),
         )
 
 

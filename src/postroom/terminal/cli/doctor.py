@@ -20,7 +20,7 @@ from postroom.settings.secrets import is_handle
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.options import flag
 from postroom.terminal.cli.output import Column, table
-from postroom.terminal.cli.store_access import CommandContext
+from postroom.terminal.cli.store_access import POSTGRES, CommandContext
 
 OK, WARN, BAD = "ok", "warn", "bad"
 _PROGRAMS = {"anthropic": "claude", "openai": "codex", "opencode": "opencode"}
@@ -66,6 +66,10 @@ def doctor(
 def _store(at: CommandContext) -> Iterator[DoctorFinding]:
     """Whether it can be read, and what in it waits for a person."""
     try:
+        if at.url.startswith(POSTGRES):
+            told = "and the office runs on it" if at.is_served else "which is reached while the office runs"
+            yield DoctorFinding(OK, "store", f"a PostgreSQL server, {told}")
+            return
         if not at.path.exists():
             return
         with at.looking() as room:

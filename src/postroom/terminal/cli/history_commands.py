@@ -88,7 +88,7 @@ def search(
         limit=limit,
     )
     with _lake(at, lake) as engine:
-        found = find(engine, source_of(at) if at.path.is_file() else None, wanted)
+        found = find(engine, source_of(at) if at.has_file else None, wanted)
     at.out.show(
         found,
         table(
@@ -114,7 +114,7 @@ def trace(
     from postroom.pipeline.serving.traces import tree
 
     with _lake(at, lake) as engine:
-        found = find(engine, source_of(at) if at.path.is_file() else None, wanted)
+        found = find(engine, source_of(at) if at.has_file else None, wanted)
     total = found["summary"]
     starred = any(each.get("critical") for each in found["spans"])
     at.out.show(
@@ -152,7 +152,7 @@ def _span(micros: int | None) -> str:
 
 async def why(at: CommandContext, message_id: MessageId, lake: LakeOption = None) -> None:
     """Say why a message is where it is, or why it ended as it did, and what led there."""
-    if at.path.is_file():
+    if at.has_file or at.is_served:
         try:
             async with at.services() as services:
                 story = await services.messages.explain(at.caller, message_id)

@@ -29,7 +29,7 @@ def lake_of(at: CommandContext, named: str | None) -> "Lake":
         from postroom.pipeline.lake.lake import Lake
     except ImportError as error:
         raise PartMissing(package=error.name or "deltalake") from error
-    where = named or os.environ.get("POSTROOM_LAKE") or str(at.path.absolute().parent / "lake")
+    where = named or os.environ.get("POSTROOM_LAKE") or str(at.lake_folder)
     return Lake(where if "://" in where else str(Path(where).expanduser().absolute()))
 
 

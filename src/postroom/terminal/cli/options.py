@@ -64,7 +64,8 @@ StoreOption = Annotated[
     str | None,
     option(
         "URL",
-        "The store: sqlite:///path/to/file.db. Else POSTROOM_STORE, else POSTROOM_HOME/postroom.db.",
+        "The store: sqlite:///path/to/file.db. Else POSTROOM_STORE, else store.url of the settings, else"
+        " POSTROOM_HOME/postroom.db.",
         "--store",
         panel="Everywhere",
     ),

@@ -2,10 +2,12 @@
 
 import contextlib
 import getpass
+import json
 import os
 import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -24,10 +26,32 @@ if TYPE_CHECKING:  # a command that opens no store starts without what it takes 
 
 OVERDUE_S = 3
 SQLITE = "sqlite:///"
+SETTINGS = "store.url in settings.json"
+POSTGRES = ("postgresql://", "postgres://")
 
 
 def home() -> Path:
     return Path(os.environ.get("POSTROOM_HOME") or "~/.postroom").expanduser()
+
+
+def _url_in_settings() -> str | None:
+    """Most settings name no store, and reading them whole takes longer than many commands."""
+    try:
+        text = (home() / "settings.json").read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    if '"store"' not in text:
+        return None
+    with contextlib.suppress(ValueError):  # the settings say better what is wrong with them
+        document = json.loads(text)
+        section = document.get("store") if isinstance(document, dict) else None
+        if not isinstance(section, dict) or not section.get("url"):
+            return None
+    from postroom.app.home import Home
+    from postroom.app.store import store_url
+
+    found = Home.of()
+    return store_url(found, found.settings.load(), os.environ)
 
 
 def whoami() -> str:
@@ -45,32 +69,60 @@ class CommandContext:
     out: Output = field(default_factory=Output)
     clock: Clock = field(default_factory=SystemClock)
 
+    @cached_property
+    def _found(self) -> tuple[str, str]:
+        """Who names the store, and its address."""
+        if self.store:
+            return "--store", self.store
+        if named := os.environ.get("POSTROOM_STORE"):
+            return "POSTROOM_STORE", named
+        if named := _url_in_settings():
+            return SETTINGS, named
+        return "POSTROOM_HOME", f"{SQLITE}{home().absolute()}/postroom.db"
+
     @property
     def url(self) -> str:
-        """`--store`, else POSTROOM_STORE, else the file in the home folder."""
-        return self.store or os.environ.get("POSTROOM_STORE") or f"{SQLITE}{home().absolute()}/postroom.db"
+        """`--store`, else POSTROOM_STORE, else `store.url` of the settings, else the file in the home."""
+        return self._found[1]
 
     @property
     def path(self) -> Path:
         """The store's file."""
-        url = self.url
+        named_by, url = self._found
         if url == "memory://":
             raise InvalidField(
-                "--store", "memory:// would be gone when this command ends; name a file instead"
+                named_by, "memory:// would be gone when this command ends; name a file instead"
             )
-        if url.startswith(("postgresql://", "postgres://")):
+        if url.startswith(POSTGRES):
             raise InvalidField(
-                "--store",
-                "is a PostgreSQL server, and this command works on a store in a file; of a server's store,"
-                " programs use postroom.open, and a running `postroom start` answers over HTTP",
+                named_by,
+                "is a PostgreSQL server, and commands about queues and messages reach it through the office"
+                " that runs on it: postroom start. Others need a file; back up a server by its own means",
             )
         path = url.removeprefix(SQLITE)
         if not path or "://" in path:
             raise UnknownStore(url=url)
         file = Path(path).expanduser()
         if file.is_dir():
-            raise InvalidField("--store", f"{file} is a folder; name the store's file in it")
+            raise InvalidField(named_by, f"{file} is a folder; name the store's file in it")
         return file
+
+    @property
+    def has_file(self) -> bool:
+        """Whether the store is a file that is there."""
+        return not self.url.startswith(POSTGRES) and self.path.is_file()
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a server of this home runs on this store."""
+        return self._server() is not None
+
+    @property
+    def lake_folder(self) -> Path:
+        """Beside a store that was named for this command, else in the home, where the server has it."""
+        named_by, url = self._found
+        at_home = named_by == SETTINGS or url.startswith(POSTGRES)
+        return (home().absolute() if at_home else self.path.absolute().parent) / "lake"
 
     @property
     def caller(self) -> "Caller":
@@ -126,11 +178,11 @@ class CommandContext:
         from postroom.runtime.core import RoomCore
         from postroom.services.container import Services
 
-        path = self.path
-        if (server := self._server(path)) is not None:
+        if (server := self._server()) is not None:
             async with server as services:
                 yield services
             return
+        path = self.path
         if not (change or make):
             async with self._services_to_look(path, at_messages=at_messages) as services:
                 yield services
@@ -140,7 +192,7 @@ class CommandContext:
             core = RoomCore.open(self.url, RoomOptions(actor=whoami(), housekeeping=False))
         except StoreInUse:
             # A server may have taken it since.
-            if (server := self._server(path)) is None:
+            if (server := self._server()) is None:
                 raise
             async with server as services:
                 yield services
@@ -168,12 +220,17 @@ class CommandContext:
         finally:
             await room.close()
 
-    def _server(self, path: Path) -> "contextlib.AbstractAsyncContextManager[Services] | None":
-        """The services of the server of this home, if it runs and owns this store."""
+    def _server(self) -> "contextlib.AbstractAsyncContextManager[Services] | None":
+        """The services of the server of this home, if it runs on this store."""
         from postroom.app.roles import running
 
-        wanted = str(path.absolute())
-        found = next((each for each in running(home() / "run") if each.url and each.store == wanted), None)
+        servers = [each for each in running(home() / "run") if each.url]
+        if not servers:
+            return None
+        from postroom.app.store import store_digest, store_file
+
+        file, digest = store_file(self.url), store_digest(self.url)
+        found = next((each for each in servers if (each.store, each.store_digest) == (file, digest)), None)
         if found is None or found.url is None:
             return None
         from postroom.app.home import Home
