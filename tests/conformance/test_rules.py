@@ -591,3 +591,58 @@ async def test_a_document_that_is_no_rule_refuses_nobody(shop: Room) -> None:
     sent = await shop.publish("orders", 1)
     await shop.complete(await one(shop, "done"))
     assert (await shop.get(sent.id)).state is State.COMPLETED
+
+
+async def test_a_copy_never_meets_the_rule_that_made_it(shop: Room) -> None:
+    everywhere = {"type": "fan_out", "target_queue_ids": ["bulk", "done"], "keep": True}
+    await add_rule(shop, name="everywhere", action=everywhere)
+    await shop.publish("orders", 1)
+    assert (await counts(shop, "bulk"), await counts(shop, "done")) == ({"pending": 1}, {"pending": 1})
+    copy = await one(shop, "bulk")
+    assert (copy.hop, copy.source_type) == (1, "rule")
+    await add_rule(shop, name="ended", trigger="completed", action=route("review"))
+    await shop.complete(copy)
+    await shop.complete(await one(shop, "review"))
+    assert await counts(shop, "review") == {"completed": 1}, "nor when the copy ends"
+
+
+async def test_what_rules_make_of_one_command_is_bounded_and_told(shop: Room) -> None:
+    names = [f"copies{n}" for n in range(20)]
+    for name in names:
+        await shop.create_queue(name)
+    for n in range(30):
+        await add_rule(
+            shop, name=f"rule {n}", action={"type": "fan_out", "target_queue_ids": names, "keep": True}
+        )
+    sent = await shop.publish("orders", "x" * 1000)
+    made = sum([sum((await counts(shop, name)).values()) for name in names])
+    limits = shop.limits
+    assert 0 < made <= limits.rule_messages + 50
+    assert [kind for kind, why in await findings(shop) if "of one command" in why] == ["rule.tripped"]
+    assert (await shop.get(sent.id)).state is State.PENDING, "what was published stays"
+    await shop.publish("priority", "other")
+    assert len(await shop.claim("priority")) == 1, "the next command has a budget of its own"
+
+
+async def test_the_bytes_that_rules_make_of_one_command_are_bounded(shop: Room) -> None:
+    names = [f"copies{n}" for n in range(20)]
+    for name in names:
+        await shop.create_queue(name)
+    for n in range(30):
+        await add_rule(
+            shop, name=f"rule {n}", action={"type": "fan_out", "target_queue_ids": names, "keep": True}
+        )
+    body = "x" * 200_000
+    await shop.publish("orders", body)
+    made = sum([sum((await counts(shop, name)).values()) for name in names])
+    assert 0 < made <= (shop.limits.rule_bytes // len(body)) + 20
+    assert any("bytes of one command" in why for _, why in await findings(shop))
+
+
+async def test_a_large_batch_that_each_rule_copies_as_it_should_is_not_stopped(shop: Room) -> None:
+    both = {"type": "fan_out", "target_queue_ids": ["bulk", "done"]}
+    await add_rule(shop, source_queue_id="orders", action=both)
+    messages = [NewMessage(body=n) for n in range(2000)]
+    await shop.run(c.Publish(queue="orders", messages=messages))
+    assert (await counts(shop, "bulk"), await counts(shop, "done")) == ({"pending": 2000}, {"pending": 2000})
+    assert await findings(shop) == []

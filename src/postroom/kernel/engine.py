@@ -17,6 +17,7 @@ from postroom.kernel.housekeeping import pruning, steps
 from postroom.kernel.loading import ALONE, load
 from postroom.kernel.ports import Transaction
 from postroom.kernel.rules.breaker import Breaker
+from postroom.kernel.rules.evaluation import rule_budget
 from postroom.kernel.session import Session
 from postroom.kernel.transitions import (
     documents,
@@ -194,7 +195,7 @@ class Engine:
             if isinstance(command, c.Unit | c.Claim | c.Housekeep):
                 raise InvalidField("commands", f"a unit of work cannot hold {type(command).__name__}")
         values = []
-        with ctx.savepoint():
+        with ctx.savepoint(), rule_budget(ctx):
             for command in unit.commands:
                 ctx.actor, ctx.tenant = command.actor, command.tenant
                 if isinstance(command, c.Publish | c.PublishLike):

@@ -8,7 +8,6 @@ from postroom.kernel.reviews import publishing, timeouts
 from postroom.kernel.rows import Row
 from postroom.kernel.rules.breaker import Breaker
 from postroom.kernel.rules.evaluation import RuleEvaluation
-from postroom.kernel.rules.rule import Trigger
 from postroom.kernel.transitions.context import TransitionContext
 
 
@@ -19,8 +18,8 @@ class KernelHooks:
     def rules_of(self, ctx: TransitionContext, scope_id: int) -> Sequence[Any]:
         return self._rules.rules_of(ctx, scope_id)
 
-    def meet_rules(self, ctx: TransitionContext, message_id: str) -> None:
-        self._rules.meet(ctx, message_id, Trigger.PUBLISHED)
+    def meet_rules(self, ctx: TransitionContext, message_ids: Sequence[str]) -> None:
+        self._rules.meet_published(ctx, message_ids)
 
     def meet_triggered(self, ctx: TransitionContext) -> None:
         self._rules.meet_triggered(ctx)

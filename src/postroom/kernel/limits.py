@@ -18,3 +18,5 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     claims_per_message: int = 1000
     lease_s: float = 24 * 3600.0
     record_bytes: int = 256 * 1024
+    rule_messages: int = 1000
+    rule_bytes: int = 16 * 1024 * 1024

@@ -13,7 +13,7 @@ from postroom.kernel import checks, jsontext
 from postroom.kernel.access import trust
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.access.reach import may_act
-from postroom.kernel.model import REVIEW, NewMessage, Queue
+from postroom.kernel.model import REVIEW, ConsumerMode, NewMessage, Queue
 from postroom.kernel.ordering import TIER_RANK
 from postroom.kernel.ports import Shape
 from postroom.kernel.reviews.answering import HOLD_S
@@ -81,6 +81,12 @@ class AppliedAction:
     # children
 
     def _child(self, queue: Queue, message: NewMessage) -> str:
+        budget = self._ctx.rule_budget
+        if budget is not None:
+            copies = 1
+            if queue.settings.consumer_mode is ConsumerMode.BROADCAST:
+                copies += len(self._ctx.session.subscriptions(queue.id))
+            budget.spend_messages(copies, copies * len(self._content.body or b""))
         return publish_one(self._ctx, queue, message).id
 
     def _child_message(self) -> NewMessage:

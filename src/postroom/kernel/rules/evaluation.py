@@ -5,6 +5,8 @@ scope's `_integrity` queue tells what happened.
 """
 
 import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -15,10 +17,11 @@ from postroom.kernel.access.permissions import Permission
 from postroom.kernel.access.reach import may_act
 from postroom.kernel.model import INTEGRITY, NewMessage, Queue
 from postroom.kernel.ports import MANY
-from postroom.kernel.rows import Row
+from postroom.kernel.rows import Content, Row
+from postroom.kernel.rule_budget import RuleBudget, RuleBudgetSpent
 from postroom.kernel.rules.actions import AppliedAction
 from postroom.kernel.rules.breaker import MOST_HOPS, MOST_MATCHES, REST_S, Breaker
-from postroom.kernel.rules.matching import SLOW_S, RuleMatch, facts_of, looks
+from postroom.kernel.rules.matching import SLOW_S, facts_of, looks
 from postroom.kernel.rules.rule import KIND, Rule, Trigger, ordered, written
 from postroom.kernel.states import State
 from postroom.kernel.transitions.context import TransitionContext
@@ -52,35 +55,67 @@ class RuleEvaluation:
             directory.notes[key] = found
         return found
 
+    def meet_published(self, ctx: TransitionContext, message_ids: Sequence[str]) -> None:
+        """Messages of one command, or the copies a rule has made, which spend what is left of its budget."""
+        if ctx.rule_budget is not None and ctx.rule_budget.is_acting:
+            ctx.rule_budget.copies += message_ids
+            return
+        with rule_budget(ctx) as budget:
+            for message_id in message_ids:
+                _add_root(ctx, budget, message_id)
+                self.meet(ctx, message_id, Trigger.PUBLISHED)
+                self._meet_copies(ctx, budget)
+
     def meet_triggered(self, ctx: TransitionContext) -> None:
         """Everything that was triggered so far, and what that triggers in turn."""
         done: set[tuple[str, str, int]] = set()
         actor, tenant = ctx.actor, ctx.tenant
+        # One for each tenant: what was triggered by others is not kept waiting by what one has spent.
+        budgets: dict[str, RuleBudget] = {}
+        roots = len(ctx.triggered)
         while ctx.triggered:
             message_id, trigger, queue_id, attempts = ctx.triggered.pop(0)
-            if (message_id, trigger, attempts) not in done:
+            roots -= 1
+            row = ctx.session.row(message_id)
+            if row is not None and (message_id, trigger, attempts) not in done:
                 done.add((message_id, trigger, attempts))
+                budget = budgets.setdefault(row.tenant, RuleBudget(ctx.limits))
+                if roots >= 0:
+                    _add_root(ctx, budget, message_id)
+                ctx.rule_budget = budget
                 self.meet(ctx, message_id, Trigger(trigger), queue_id)
-        ctx.actor, ctx.tenant = actor, tenant
+                self._meet_copies(ctx, budget)
+        ctx.actor, ctx.tenant, ctx.rule_budget = actor, tenant, None
+
+    def _meet_copies(self, ctx: TransitionContext, budget: RuleBudget) -> None:
+        while budget.copies:
+            self.meet(ctx, budget.copies.pop(0), Trigger.PUBLISHED)
 
     def meet(
         self, ctx: TransitionContext, message_id: str, trigger: Trigger, queue_id: int | None = None
     ) -> None:
         """Let a message meet the rules of its scope; again in each queue a rule moves it to."""
-        moved = False
-        while True:
+        moved, budget = False, ctx.rule_budget
+        assert budget is not None, "whoever lets rules be met says how much they may make"
+        while not budget.is_spent:
             row = ctx.session.row(message_id)
             if row is None or row.state not in FITTING[trigger]:
                 return
             queue = ctx.session.queue_by_id(row.queue_id if queue_id is None else queue_id)
             if queue.system or row.subscription_id is not None:
                 return
-            if not self._meet_once(ctx, row, queue, trigger, moved):
+            if not self._meet_once(ctx, budget, row, queue, trigger, moved):
                 return
             trigger, queue_id, moved = Trigger.PUBLISHED, None, True
 
     def _meet_once(
-        self, ctx: TransitionContext, row: Row, queue: Queue, trigger: Trigger, moved: bool
+        self,
+        ctx: TransitionContext,
+        budget: RuleBudget,
+        row: Row,
+        queue: Queue,
+        trigger: Trigger,
+        moved: bool,
     ) -> bool:
         """Whether the message was moved, so that it meets the rules of its new queue."""
         content = ctx.session.content(row)
@@ -88,13 +123,21 @@ class RuleEvaluation:
         rules = [
             rule
             for rule in self.rules_of(ctx, queue.scope_id)
-            if may_act(ctx.session, queue, rule.acts_as, Permission.MANAGE, ctx.now)
+            if not _has_made(rule, content)
+            and may_act(ctx.session, queue, rule.acts_as, Permission.MANAGE, ctx.now)
         ]
         found = looks(rules, facts, trigger, queue.id, ctx.now, moved=moved)
+        if not found:
+            return False
+        try:
+            budget.spend_looks(len(found))
+        except RuleBudgetSpent as error:
+            _trip(ctx, found[-1].rule, row, queue, str(error))
+            return False
         for look in found:
             if look.seconds > SLOW_S:
                 _trip(ctx, look.rule, row, queue, f"it took {look.seconds:.2f} s to look at one message")
-        if not found or not found[-1].matched:
+        if not found[-1].matched:
             return False
         rule = found[-1].rule
         if row.hop >= MOST_HOPS:
@@ -105,18 +148,46 @@ class RuleEvaluation:
             why = f"it matched one conversation more than {MOST_MATCHES} times within a minute"
             _trip(ctx, rule, row, queue, why)
             return False
-        return _act(ctx, found[-1], row.id, queue, facts)
+        return _act(ctx, budget, found[-1].rule, row.id, queue, facts)
+
+
+@contextmanager
+def rule_budget(ctx: TransitionContext) -> Iterator[RuleBudget]:
+    """What rules may make of the command that is carried out: begun here, unless it has begun."""
+    before = ctx.rule_budget
+    ctx.rule_budget = before or RuleBudget(ctx.limits)
+    try:
+        yield ctx.rule_budget
+    finally:
+        ctx.rule_budget = before
+
+
+def _add_root(ctx: TransitionContext, budget: RuleBudget, message_id: str) -> None:
+    row = ctx.session.row(message_id)
+    if row is not None:
+        budget.add_root(len(ctx.session.content(row).body or b""))
+
+
+def _has_made(rule: Rule, content: Content) -> bool:
+    return content.source_type == "rule" and content.source_id == rule.id
 
 
 def _act(
-    ctx: TransitionContext, look: RuleMatch, message_id: str, queue: Queue, facts: dict[str, Any]
+    ctx: TransitionContext,
+    budget: RuleBudget,
+    rule: Rule,
+    message_id: str,
+    queue: Queue,
+    facts: dict[str, Any],
 ) -> bool:
-    rule = look.rule
     actor, tenant = ctx.actor, ctx.tenant
     ctx.actor, ctx.tenant = f"rule:{rule.id}", queue.tenant
+    budget.is_acting = True
     try:
         with ctx.savepoint():
             return AppliedAction(ctx, rule, _live(ctx, message_id), facts).do()
+    except RuleBudgetSpent as error:
+        _trip(ctx, rule, _live(ctx, message_id), queue, str(error))
     except PostroomError as error:
         _report(ctx, "rule.failed", rule, _live(ctx, message_id), queue, f"it could not act: {error}")
     except Exception as error:
@@ -124,6 +195,7 @@ def _act(
         why = f"it could not act: {type(error).__name__}"
         _report(ctx, "rule.failed", rule, _live(ctx, message_id), queue, why)
     finally:
+        budget.is_acting = False
         ctx.actor, ctx.tenant = actor, tenant
     return False
 

@@ -31,6 +31,7 @@ from postroom.kernel.ordering import sort_key
 from postroom.kernel.ports import RowFilter, Shape
 from postroom.kernel.retention import Retention
 from postroom.kernel.rows import Row
+from postroom.kernel.rule_budget import RuleBudget
 from postroom.kernel.schemas import Validators
 from postroom.kernel.session import Session
 from postroom.kernel.states import OPEN, TERMINAL, Change, State, allowed
@@ -76,8 +77,8 @@ class Hooks(Protocol):
         """The rules of a scope in the order in which they are tried."""
         ...
 
-    def meet_rules(self, ctx: "TransitionContext", message_id: str) -> None:
-        """A message was published where there are rules."""
+    def meet_rules(self, ctx: "TransitionContext", message_ids: Sequence[str]) -> None:
+        """Messages were published where there are rules."""
         ...
 
     def meet_triggered(self, ctx: "TransitionContext") -> None:
@@ -112,6 +113,8 @@ class TransitionContext:
         self.tenant = "default"
         self.woken: defaultdict[int, int] = defaultdict(int)
         self.triggered: list[Triggered] = []
+        # What rules may still make of the command that is carried out; none before rules are met.
+        self.rule_budget: RuleBudget | None = None
         # Broadcast messages of which a delivery has ended, and who ended it.
         self._ended: dict[str, str] = {}
 

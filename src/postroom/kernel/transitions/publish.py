@@ -138,9 +138,9 @@ class PublishRun:
         """Before anybody can claim them, and before the answer, which tells the state they have then."""
         self.end()
         ctx, answers = self._ctx, []
+        ctx.hooks.meet_rules(ctx, [receipt.id for receipt in made if receipt.created])
         for receipt in made:
             if receipt.created:
-                ctx.hooks.meet_rules(ctx, receipt.id)
                 row = ctx.session.row(receipt.id)
                 receipt = Receipt(receipt.id, True, _STATES[row.state] if row else receipt.state)
             answers.append(receipt)
