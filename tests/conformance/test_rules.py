@@ -480,8 +480,10 @@ async def test_a_review_whose_time_is_over_stays_in_its_tenant(shop: Room, clock
 
 async def test_a_default_that_leads_nowhere_stops_nobody(shop: Room, clock: ManualClock) -> None:
     spec = {**ASK, "timeout_s": 5, "default": {"decision": "reject"}}
-    spec["on_decision"] = {"reject": {"queue": "nowhere"}}
+    spec["on_decision"] = {"reject": {"queue": "gone"}}
+    await shop.create_queue("gone")
     review = await shop.publish("review", 1, hitl_spec=spec)
+    await shop.delete_queue("gone")
     strange = await shop.publish("review", 2, hitl_spec={"default": "x", "escalation": "y"}, ttl=5)
     clock.advance(6)
     await shop.publish("orders", 1)
@@ -508,7 +510,7 @@ async def test_an_answer_that_leads_into_a_full_queue_is_no_answer(shop: Room) -
     assert (await one(shop, "done")).id == sent.id
 
 
-async def test_a_review_given_up_whose_default_leads_nowhere_lets_its_message_go_on(shop: Room) -> None:
+async def test_a_review_given_up_whose_default_leads_nowhere_lets_nothing_through(shop: Room) -> None:
     away = {"reject": {"queue": "nowhere"}}
     await pattern(shop, timeout_s=60, default={"decision": "reject"}, on_decision=away)
     ask = {"type": "ask_human", "pattern": "moderation", "parameters": {"text": "x"}}
@@ -516,7 +518,8 @@ async def test_a_review_given_up_whose_default_leads_nowhere_lets_its_message_go
     sent = await shop.publish("orders", 1)
     [review] = (await shop.messages(queue="default/review")).messages
     await shop.cancel(review.id, "not needed")
-    assert (await one(shop, "orders")).id == sent.id
+    assert await shop.claim("orders") == []
+    assert (await shop.get(sent.id)).failure_kind == "review_not_followed"
 
 
 async def test_a_delayed_message_that_is_routed_to_subscribers_ends_with_its_last_delivery(
@@ -564,8 +567,10 @@ async def test_a_rule_that_was_dropped_in_a_refused_unit_still_acts(shop: Room) 
 async def test_a_review_that_could_not_be_escalated_ends_when_its_time_was_over(
     shop: Room, clock: ManualClock
 ) -> None:
-    spec = {**SPEC, "timeout_s": 5, "escalation": {"queue": "nowhere", "timeout_s": 500}}
+    spec = {**SPEC, "timeout_s": 5, "escalation": {"queue": "gone", "timeout_s": 500}}
+    await shop.create_queue("gone")
     asked = await shop.publish("review", 1, hitl_spec=spec)
+    await shop.delete_queue("gone")
     until = (await shop.get(asked.id)).expires_at
     clock.advance(6)
     assert await shop.claim("review") == []

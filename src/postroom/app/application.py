@@ -62,6 +62,9 @@ def build_dependencies(
         lake=lake,
         check_address=lambda url: check_url(url, inside=networks(control.settings.webhooks.networks)),
         closing=closing,
+        agent_queues=lambda agent: (
+            control.settings.agents[agent].queues if agent in control.settings.agents else ()
+        ),
     )
     return Dependencies(
         room=room,

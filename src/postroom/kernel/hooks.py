@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from postroom.kernel.model import NewMessage, Queue
-from postroom.kernel.reviews import publishing, timeouts
+from postroom.kernel.reviews import answering, publishing, timeouts
 from postroom.kernel.rows import Row
 from postroom.kernel.rules.breaker import Breaker
 from postroom.kernel.rules.evaluation import RuleEvaluation
@@ -27,7 +27,12 @@ class KernelHooks:
     def prepare_review(
         self, ctx: TransitionContext, queue: Queue, message: NewMessage
     ) -> tuple[NewMessage, int | None]:
-        return publishing.prepare_review(ctx.session, queue, message, ctx.now)
+        message, until = publishing.prepare_review(ctx.session, queue, message, ctx.now)
+        publishing.check_ways(ctx.session, queue, message.hitl_spec)
+        return message, until
+
+    def is_review(self, ctx: TransitionContext, row: Row) -> bool:
+        return answering.is_review(ctx.session.content(row))
 
     def time_out_review(self, ctx: TransitionContext, row: Row) -> bool:
         return timeouts.time_out(ctx, row)

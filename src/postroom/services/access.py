@@ -17,9 +17,9 @@ from postroom.kernel.model import DEAD_LETTER, EVENTS_QUEUE, INTEGRITY, Queue, S
 from postroom.kernel.ports import MessageFilter
 from postroom.kernel.reader import Reader
 from postroom.kernel.rows import Row, Stored
-from postroom.services.callers import Caller
+from postroom.services.callers import Caller, CallerKind
 from postroom.services.context import ServiceContext
-from postroom.services.errors import AclDenied, OwnerOnly, ScopeNotYours, TrustRequired
+from postroom.services.errors import AclDenied, OwnerOnly, QueueNotGiven, ScopeNotYours, TrustRequired
 from postroom.services.public_ids import is_public_id
 
 # What lies in them tells of messages in all queues of their scope.
@@ -120,6 +120,7 @@ class Access:
         queue = None
         if queue_name is not None:
             queue = self.find_queue(scope, queue_name)
+            self._check_given(queue.slug)
             verdict = self.verdict(scope, queue, self.wanted)
             if verdict is AccessVerdict.HIDDEN:
                 raise _no_queue(scope, queue_name)
@@ -143,6 +144,7 @@ class Access:
             return stored  # its scope was deleted; the archive is still the owner's
         if scope is None or row.scope_id != scope.id:
             raise MessageNotFound(message_id=message_id)
+        self._check_given(slug)
         verdict = self.message_verdict(scope, row, self.wanted)
         if verdict is AccessVerdict.HIDDEN:
             raise MessageNotFound(message_id=message_id)
@@ -159,6 +161,11 @@ class Access:
         if self.verdict(scope, None, self.wanted) is AccessVerdict.HIDDEN and not self.is_named_in(scope):
             raise ScopeNotFound(scope=name)
         return scope
+
+    def _check_given(self, slug: str) -> None:
+        caller = self.caller
+        if caller.kind is CallerKind.AGENT and not self._context.is_given(caller.name, slug):
+            raise QueueNotGiven(agent=caller.name, queue=slug)
 
     def _set_subject(self, scope: Scope, queue: Queue | None) -> None:
         self._subject.scope_id = scope.id

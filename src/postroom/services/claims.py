@@ -15,7 +15,7 @@ from postroom.services.access import Access
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, ServiceCall
 from postroom.services.messages import FoundMessage, MessageService
-from postroom.services.reviews import answer_command
+from postroom.services.reviews import answer_command, is_agent, require_person
 
 # The most that one call from outside may claim; the owner at the shell, as much as the room gives.
 MOST_CLAIMED = 100
@@ -73,7 +73,15 @@ class Claims(MessageService):
             if taken:
                 call.keep()
             call.details = {"claimed": []}
+            if is_agent(caller):
+                taken = await self._without_reviews(caller, taken)
             return [self._found(stored, with_token=True) for stored in taken]
+
+    async def _without_reviews(self, caller: Caller, taken: list[Stored]) -> list[Stored]:
+        """An agent that held a question would keep people from answering it."""
+        reviews = [stored for stored in taken if answering.is_review(stored.content)]
+        await self.give_back(caller, [self._found(stored, with_token=True) for stored in reviews])
+        return [stored for stored in taken if stored not in reviews]
 
     async def _take(self, command: c.Claim, wait_s: float) -> list[Stored]:
         """Nobody waits any more when the server is closing."""
@@ -200,8 +208,14 @@ class Claims(MessageService):
         message_id, token, scope = about
         async with self._call(caller, operation) as call:
             stored = await call.look(lambda access: access.message(scope, message_id))
+            if operation in DECIDING and answering.is_review(stored.content):
+                require_person(caller, stored)
             await call.commit(build(_holding(call, stored, token)), **details)
             return (await self._read(message_id))[0]
+
+
+# What ends a review without an answer, or keeps people from giving one.
+DECIDING = frozenset({Claims.FAIL, Claims.SNOOZE, Claims.EXTEND})
 
 
 def _holding(call: ServiceCall, stored: Stored, token: str | None) -> Holding:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -69,9 +69,15 @@ class Services:
         check_address: CheckAddress = refuse_address,
         closing: asyncio.Event | None = None,
         own_scopes: frozenset[str] = OWN_SCOPES,
+        agent_queues: Callable[[str], Sequence[str]] = lambda agent: (),
     ) -> None:
         self._context = context = ServiceContext(
-            room, clock=clock, lake=lake, closing=closing, own_scopes=own_scopes
+            room,
+            clock=clock,
+            lake=lake,
+            closing=closing,
+            own_scopes=own_scopes,
+            agent_queues=agent_queues,
         )
         self.authentication = Authentication(context, rates)
         self.scopes = Scopes(context)

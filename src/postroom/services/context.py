@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 
 from postroom.clock import Clock
 from postroom.errors import SlugTaken
@@ -17,11 +19,13 @@ from postroom.services.public_ids import PublicIds
 from postroom.services.rights import RightsCache
 
 OWN_SCOPES = frozenset({"office"})
+# Queues of the default scope in which people are asked: no agent is given them, whatever the settings say.
+ASKING = frozenset({"reviews"})
 
 
 class ServiceContext:
     """`closing` is set when nobody is to wait any more. `own_scopes` of the room's own tenant are for the
-    owner, and for keys that are bound to them."""
+    owner, and for keys that are bound to them. `agent_queues` tells which work queues an agent was given."""
 
     def __init__(
         self,
@@ -31,12 +35,14 @@ class ServiceContext:
         lake: ErasableLake | None = None,
         closing: asyncio.Event | None = None,
         own_scopes: frozenset[str] = OWN_SCOPES,
+        agent_queues: Callable[[str], Sequence[str]] = lambda agent: (),
     ) -> None:
         self.room = room
         self.clock = clock or room.clock
         self.lake = lake
         self.closing = closing or asyncio.Event()
         self.rights = RightsCache()
+        self.agent_queues = agent_queues
         self._own_scopes = own_scopes
         self._names: dict[int, tuple[str, str]] = {}
         self._ids: PublicIds | None = None
@@ -44,6 +50,10 @@ class ServiceContext:
 
     def is_own(self, scope: Scope) -> bool:
         return scope.slug in self._own_scopes and scope.tenant == self.room.tenant
+
+    def is_given(self, agent: str, slug: str) -> bool:
+        """Whether an agent's tools reach this queue of the default scope."""
+        return slug not in ASKING and any(fnmatchcase(slug, name) for name in self.agent_queues(agent))
 
     def queue_name(self, reader: Reader, queue_id: int) -> tuple[str, str]:
         """Scope and slug of a queue, also of one that was deleted: they never change."""

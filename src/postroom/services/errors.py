@@ -84,6 +84,18 @@ class ScopeNotYours(AccessRefused):
     code = "QUEUE_NOT_YOURS"
 
 
+class QueueNotGiven(AccessRefused):
+    """@{agent} was not given the queue "{queue}". The owner adds it to the setting agents.{agent}.queues."""
+
+    code = "QUEUE_NOT_YOURS"
+
+
+class ReviewForPeople(AccessRefused):
+    """The review {message_id} is for people: {who} may not answer, fail or put it off."""
+
+    code = "REVIEW_FOR_PEOPLE"
+
+
 class NoSuchThing(NotFound):
     """There is no {what} "{id}"."""
 

@@ -14,6 +14,7 @@ from postroom.kernel.ledger import Event
 from postroom.kernel.model import ConsumerMode, Counts, Message, NewMessage, Queue, Receipt, Scope
 from postroom.kernel.ports import MessageFilter
 from postroom.kernel.reader import Reader
+from postroom.kernel.reviews import publishing
 from postroom.kernel.reviews.sections import HitlInvalid
 from postroom.kernel.rows import Stored
 from postroom.kernel.schemas import Validators
@@ -282,18 +283,16 @@ def _check_review(access: Access, queue: Queue, draft: NewMessage) -> None:
 def _check_ways(access: Access, queue: Queue, spec: dict[str, Any]) -> None:
     """A decision may lead only to queues of the scope into which the caller could publish itself.
 
-    What leads into another scope, or to a queue that is not there yet, is judged when it is decided.
+    What leads into another scope is judged when it is decided; what leads nowhere is refused.
     """
-    steps = spec.get("on_decision")
-    ways = [*(steps.values() if isinstance(steps, dict) else ()), spec.get("escalation")]
-    names = {way["queue"] for way in ways if isinstance(way, dict) and isinstance(way.get("queue"), str)}
-    for name in names:
-        slug = name.removeprefix(f"/{queue.scope}/")
-        target = access.reader.queue(access.tenant, queue.scope, slug) if checks.is_text(slug) else None
-        if target is None:
-            continue
-        verdict = access.verdict(access.find_scope(queue.scope), target, Permission.PUBLISH)
-        if verdict is not AccessVerdict.ALLOWED:
+    for name in publishing.ways_of(spec):
+        target = publishing.find_way(access.reader, queue, name)
+        verdict = AccessVerdict.HIDDEN
+        if target is not None:
+            verdict = access.verdict(access.find_scope(target.scope), target, Permission.PUBLISH)
+        if verdict is AccessVerdict.HIDDEN:
+            raise publishing.leads_nowhere(name)
+        if target is not None and target.scope == queue.scope and verdict is not AccessVerdict.ALLOWED:
             raise HitlInvalid(problem=f"it leads to {target.slug!r}, where you may not publish")
 
 

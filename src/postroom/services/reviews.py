@@ -11,13 +11,15 @@ from postroom.kernel.ports import MessageFilter
 from postroom.kernel.reviews import answering
 from postroom.kernel.rows import Stored
 from postroom.services.access import Access
-from postroom.services.callers import Caller
+from postroom.services.callers import Caller, CallerKind
 from postroom.services.calls import Operation, ServiceCall
-from postroom.services.errors import AclDenied
+from postroom.services.errors import AclDenied, ReviewForPeople
 from postroom.services.messages import FoundMessage, MessageService
 
 MOST_LOOKED = 5000
 NEVER = 2**62
+# What keys that were made for agents call themselves (`actor_type`).
+AGENT_TYPES = frozenset({"agent", "system_agent"})
 
 
 class Review(msgspec.Struct, frozen=True):
@@ -102,6 +104,7 @@ def answer_command(
     call: ServiceCall, stored: Stored, values: Any, *, seen: str | None = None, token: str | None = None
 ) -> service_commands.AnswerReview:
     """An answer of this caller, if the review is for everybody or for them."""
+    require_person(call.caller, stored)
     assignee = answering.spec_of(stored.row, stored.content).get("assignee")
     if assignee and not call.caller.is_admin and not _is_assigned(call.caller, assignee):
         raise AclDenied(place=f"this review, which is assigned to {assignee},", permission="answer")
@@ -113,6 +116,23 @@ def answer_command(
         seen=seen,
         **call.who,
     )
+
+
+def require_person(caller: Caller, stored: Stored) -> None:
+    """Agents, and whoever asked, decide nothing about a review. The owner is always a person."""
+    asker = (stored.content.source_type, stored.content.source_id)
+    who = ""
+    if is_agent(caller):
+        who = "agents"
+    elif not caller.is_owner and asker == (caller.source_type, caller.author):
+        who = "whoever asked"
+    if who:
+        raise ReviewForPeople(message_id=stored.row.id, who=who)
+
+
+def is_agent(caller: Caller) -> bool:
+    """An agent of the office, or the holder of a key that was made for one."""
+    return caller.kind is CallerKind.AGENT or caller.source_type in AGENT_TYPES
 
 
 def _is_assigned(caller: Caller, assignee: str | None) -> bool:

@@ -57,6 +57,13 @@ def _opened(value: str) -> str:
     return value
 
 
+def _given_queue(value: str) -> str:
+    name = value.removeprefix("default/")
+    if not name or "/" in name:
+        raise ValueError("must be the name of a queue of the scope default; * stands for any part of it")
+    return name
+
+
 OpenedPaths = tuple[Annotated[str, AfterValidator(_opened)], ...]
 
 
@@ -76,6 +83,9 @@ class AgentSettings(SharedPart):
     sandbox: SandboxWord | None = Field(default=None, description="Instead of security.sandbox")
     readable: OpenedPaths = Field(default=(), description="Besides security.readable")
     writable: OpenedPaths = Field(default=(), description="Besides security.writable")
+    queues: tuple[Annotated[str, AfterValidator(_given_queue)], ...] = Field(
+        default=(), description="The work queues its tools reach; * stands for any part of a name"
+    )
 
 
 class TeamSettings(SharedPart):

@@ -64,13 +64,15 @@ def document(folder: Path, url: str) -> dict[str, Any]:
             "model": "m",
         }
 
-    agents = {
+    agents: dict[str, dict[str, Any]] = {
         "claude": {"name": "Claude", "provider": "custom:anthro", "model": "claude-sonnet-4-6"},
         "codex": {"name": "Codex", "provider": "custom:respo", "model": "fake-model"},
         "opencode": {"name": "OpenCode", "provider": "opencode", "model": "loc/m1"},
         "helper": {"name": "Helper", "provider": "script", "model": ""},
         "stranger": {"name": "Stranger", "provider": "script", "model": ""},
     }
+    for program in PROGRAMS:
+        agents[program]["queues"] = [f"jobs-{program}"]
     return {
         "workspace": {"path": str(folder / "work")},
         "agents": agents,

@@ -40,7 +40,10 @@ def token_of(house: House, agent: str, message: Message | None = None) -> str:
 @pytest.fixture
 async def busy(tmp_path: Path) -> AsyncIterator[House]:
     """Whoever is told to hang is in the middle of a turn. @alone is in no team."""
-    agents = {name: {"name": name.title(), "provider": "script", "model": ""} for name in (*AGENTS, "alone")}
+    agents: dict[str, dict[str, Any]] = {
+        name: {"name": name.title(), "provider": "script", "model": ""} for name in (*AGENTS, "alone")
+    }
+    agents["coder"]["queues"] = ["jobs"]
     script = {"rules": [{"match": "HANG", "hang": True}], "pace": 0.01}
     async with opened(tmp_path, script=script, agents=agents) as house:
         yield house
@@ -104,6 +107,29 @@ async def test_row_61_mcp_tools_are_listed_and_work_in_the_agents_name(busy: Hou
     assert (await call(busy, token_of(busy, "lead"), "read_answer", id=question))[0] is False
     fine, said = await call(busy, token, "tasks", action="add", fields={"title": "write it"})
     assert json.loads(said)["title"] == "write it"
+
+
+async def test_an_agent_answers_no_question_neither_its_own_nor_the_owners(busy: House) -> None:
+    token = token_of(busy, "coder", await at_work(busy, "coder"))
+    fine, said = await call(busy, token, "ask_human", question="ship it?", options=["yes", "no"])
+    own = json.loads(said)["id"]
+    owners = json.loads((await call(busy, TOKEN, "ask_human", question="and this?"))[1])["id"]
+    fine, said = await call(busy, token, "claim", queue="default/reviews", limit=5)
+    assert (fine, "not given" in said) == (False, True)
+    held = await busy.room.claim("reviews", limit=5)
+    assert {each.id for each in held} == {own, owners}
+    for each in held:
+        fine, said = await call(
+            busy, token, "complete", id=each.id, claim_token=each.claim_token, result={"decision": "yes"}
+        )
+        assert (fine, "not given" in said) == (False, True)
+        given = {"id": each.id, "claim_token": each.claim_token}
+        # The owner's `complete` is an answer, with all its rules.
+        fine, said = await call(busy, TOKEN, "complete", **given, result={"foo": 1})
+        assert (fine, "nobody asked for" in said) == (False, True)
+        assert (await busy.room.get(each.id)).state == "claimed"
+        assert (await call(busy, TOKEN, "complete", **given, result={"decision": "no"}))[0]
+    assert json.loads((await call(busy, token, "read_answer", id=own))[1])["answer"] == {"decision": "no"}
 
 
 async def test_an_agent_writes_to_another_and_reads_only_its_own_answers(busy: House) -> None:

@@ -230,7 +230,8 @@ async def test_a_review_reaches_nothing_that_its_publisher_does_not(service: Ser
     spec = {**SPEC, "on_decision": {"yes": {"queue": "/private/inbox"}}}
     asked = await publisher.post(jobs, {"hitl_spec": spec})
     path = f"/scopes/work/messages/{asked['id']}/review"
-    answered = await publisher("POST", path, {"answer": {"decision": "yes"}})
+    other = await service.key("globex", permissions=["publish", "consume"])
+    answered = await other("POST", path, {"answer": {"decision": "yes"}})
     assert answered.status == 422
     assert "no trust" in answered.document["error"]["message"]
     assert await two.get("/scopes/private/messages") == []

@@ -107,6 +107,17 @@ def test_a_review_is_listed_shown_and_answered_once(shop: Cli, tmp_path: Path) -
     assert "Nothing waits" in shop.ok("review", "list", "--scope", "shop").out
 
 
+def test_completing_a_review_at_the_shell_is_answering_it(shop: Cli) -> None:
+    spec = json.dumps({"sections": [{"type": "decision", "options": ["yes", "no"]}]})
+    message = shop.publish("shop/orders", "1", "--hitl-spec", spec)
+    _, token = shop.claim("shop/orders")
+    refused = shop("complete", message, token, "--result", '{"foo": 1}')
+    assert (refused.code, "nobody asked for" in refused.err) == (2, True)
+    assert shop.json("show", message)["state"] == "claimed"
+    shop.ok("complete", message, token, "--result", '{"decision": "no"}')
+    assert shop.json("review", "show", message)["decided"]["answer"] == {"decision": "no"}
+
+
 def test_erasure_counts_asks_and_erases(shop: Cli) -> None:
     message = shop.publish("shop/orders", '{"mail": "ann@example.org"}')
     what = ("erase", "body.mail", "ann@example.org", "--scope", "shop")

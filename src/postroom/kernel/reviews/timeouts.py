@@ -1,5 +1,6 @@
 """Nobody answered in time: the review goes to others, or takes its default, or ends."""
 
+import logging
 from typing import Any
 
 import msgspec
@@ -7,13 +8,19 @@ import msgspec
 from postroom.clock import micros
 from postroom.errors import PostroomError
 from postroom.kernel import jsontext
+from postroom.kernel.model import INTEGRITY, NewMessage
 from postroom.kernel.reviews.answering import TIMEOUT, decide, go_on, held_back, next_queue
 from postroom.kernel.reviews.answers import is_answer
 from postroom.kernel.reviews.spec import decision_field, is_sound
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.states import Change, State
 from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.publish import publish_one
 from postroom.kernel.transitions.reroute import move_to
+
+log = logging.getLogger("postroom.kernel.reviews")
+
+KEEP_S = 30 * 24 * 3600
 
 
 def time_out(ctx: TransitionContext, row: Row) -> bool:
@@ -52,12 +59,14 @@ def _deal_with(ctx: TransitionContext, row: Row) -> bool:
 
 
 def _take_default(ctx: TransitionContext, row: Row, content: Content, spec: dict[str, Any]) -> None:
-    """Whatever is wrong with where it leads must not stop the sweep, which is for all."""
+    """Whatever is wrong with where it leads must not stop the sweep, which is for all. What waited and
+    cannot go where the decision leads goes nowhere else: it is a dead letter."""
     try:
         with ctx.savepoint():
             decide(ctx, row.id, content, spec, spec["default"], by=TIMEOUT)
     except PostroomError as error:
-        ctx.emit("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
+        waiting = held_back(ctx, row, spec)
+        _close(ctx, row, waiting, spec["default"][decision_field(spec)], error)
         decide(ctx, row.id, content, {**spec, "on_decision": None}, spec["default"], by=TIMEOUT)
 
 
@@ -84,8 +93,35 @@ def give_up(ctx: TransitionContext, row: Row, reason: str, answer: Any = None) -
             assert held is not None, "it waits"
             go_on(ctx, held, decision, (spec.get("on_decision") or {}).get(decision))
     except PostroomError as error:
-        ctx.emit("review.not_followed", data={"message_id": row.id, "problem": str(error)[:200]})
-        go_on(ctx, waiting, decision, None)
+        _close(ctx, row, waiting, decision, error)
+
+
+def _close(
+    ctx: TransitionContext, row: Row, waiting: Row | None, decision: str, error: PostroomError
+) -> None:
+    """A decision that cannot be followed: the ledger and `_integrity` say so, and nobody gets what waited."""
+    problem = str(error)[:200]
+    data = {"message_id": row.id, "decision": decision, "problem": problem}
+    if waiting is not None:
+        data["waiting"] = waiting.id
+        waiting.visible_at = None
+        ctx.bury(waiting, f"the review {row.id} said {decision}, but: {problem}", "review_not_followed")
+    ctx.emit("review.not_followed", data=data)
+    finding = NewMessage(
+        body=data,
+        message_type="review.not_followed",
+        correlation_id=row.correlation_id,
+        causation_id=row.id,
+        ttl_s=KEEP_S,
+        source_type="review",
+        source_id=row.id,
+    )
+    scope = ctx.session.scope_by_id(row.scope_id).slug
+    try:
+        with ctx.savepoint():
+            publish_one(ctx, ctx.queue(f"{scope}/{INTEGRITY}"), finding)
+    except PostroomError as refusal:
+        log.error("a finding about the review %s was not published: %s", row.id, refusal)
 
 
 def _escalate(ctx: TransitionContext, message_id: str, content: Content, spec: dict[str, Any]) -> None:

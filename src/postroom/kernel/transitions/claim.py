@@ -107,7 +107,9 @@ class ClaimRun:
                 queue, seconds = queues[line], command.lease_s
                 if seconds is None:
                     seconds = queue.settings.visibility_timeout_s
-                self._hand_out(queue, (line, worker, now + micros(seconds), command.actor), group)
+                until = now + micros(seconds)
+                for end, rows in groupby(group, key=lambda row: due.lease_end(ctx, row, until)):
+                    self._hand_out(queue, (line, worker, end, command.actor), rows)
             taken += found
         return taken
 

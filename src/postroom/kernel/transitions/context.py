@@ -91,6 +91,10 @@ class Hooks(Protocol):
         """A message that asks a person, with its whole spec, and when its time is over."""
         ...
 
+    def is_review(self, ctx: "TransitionContext", row: Row) -> bool:
+        """Whether it asks a person in our way."""
+        ...
+
     def time_out_review(self, ctx: "TransitionContext", row: Row) -> bool:
         """Whether the end of a message's time was dealt with; else it simply expires."""
         ...

@@ -23,7 +23,12 @@ def sweep(ctx: TransitionContext, *, limit: int) -> int:
 
 def _come_due(ctx: TransitionContext, row: Row) -> None:
     if row.state == State.CLAIMED:
-        _lease_ran_out(ctx, row)
+        if row.expires_at is not None and row.expires_at <= ctx.now and ctx.hooks.is_review(ctx, row):
+            # Its time is over for its holder too.
+            ctx.move(row, Change.LEASE_EXPIRED, State.PENDING, worker=row.claimed_by)
+            expire(ctx, row)
+        else:
+            _lease_ran_out(ctx, row)
     elif row.expires_at is not None and row.expires_at <= ctx.now:
         expire(ctx, row)
     else:
@@ -48,6 +53,13 @@ def expire(ctx: TransitionContext, row: Row) -> None:
         return
     ctx.move(row, Change.EXPIRED, State.EXPIRED)
     ctx.end_delivery(row)
+
+
+def lease_end(ctx: TransitionContext, row: Row, until: int) -> int:
+    """The end of a lease that should last until then: a review is held no longer than there is to answer."""
+    if row.expires_at is None or until <= row.expires_at or not ctx.hooks.is_review(ctx, row):
+        return until
+    return row.expires_at
 
 
 def _lease_ran_out(ctx: TransitionContext, row: Row) -> None:

@@ -16,6 +16,7 @@ from postroom.kernel.ports import Shape
 from postroom.kernel.rows import Row
 from postroom.kernel.states import OPEN, Change, State
 from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.due import lease_end
 
 
 def _held(ctx: TransitionContext, command: c.ClaimCommand) -> Row:
@@ -119,7 +120,7 @@ def _worn_out(ctx: TransitionContext, row: Row) -> bool:
 def extend(ctx: TransitionContext, command: c.Extend) -> int:
     """The lease begins anew from now; answers with its new end."""
     row = _held(ctx, command)
-    lease_until = ctx.now + micros(_lease(ctx, command.lease_s, row))
+    lease_until = lease_end(ctx, row, ctx.now + micros(_lease(ctx, command.lease_s, row)))
     _extend(ctx, [row], [lease_until])
     return lease_until
 
@@ -133,7 +134,7 @@ def extend_many(ctx: TransitionContext, command: c.ExtendMany) -> dict[str, int]
         row = ctx.session.row(message_id) if checks.is_text(message_id) else None
         if row is not None and row.tenant == ctx.tenant and (row.state, row.token) == (State.CLAIMED, token):
             held[row.id] = row
-    ends = [ctx.now + micros(_lease(ctx, command.lease_s, row)) for row in held.values()]
+    ends = [lease_end(ctx, row, ctx.now + micros(_lease(ctx, command.lease_s, row))) for row in held.values()]
     _extend(ctx, list(held.values()), ends)
     return dict(zip(held, ends, strict=True))
 
