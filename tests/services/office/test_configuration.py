@@ -11,6 +11,7 @@ import pytest
 
 from postroom.errors import InvalidField, NotFound, PostroomError
 from postroom.services.insights import InsightService, LakeReader, NoLakeReader
+from postroom.services.log_lines import plain
 from postroom.services.office_context import NoChannels, OpenOffice, ServerFacts
 from postroom.services.providers import HarnessUnknown, ProviderInUse, ProviderNotFound
 from postroom.services.settings import SettingNotSet, SettingUnknown, ValueRefused
@@ -236,3 +237,21 @@ async def test_logs_and_chats_are_files_of_the_home(office: ServedOffice) -> Non
         os.utime(file, (number, number))
     assert [each.name for each in await system.chats(office.owner)] == ["new.md", "old.md"]
     assert await system.logs(office.owner) == []
+
+
+async def test_logs_are_told_line_by_line_whatever_stands_in_them(office: ServedOffice) -> None:
+    folder = office.home / "logs"
+    folder.mkdir(exist_ok=True)
+    line = {"time": "2030-01-01T00:00:00Z", "level": "INFO", "text": "ready\u001b[2J"}
+    (folder / "postroom.log").write_text(f"{json.dumps(line)}\nno json at all\n[1, 2]\n")
+    system = office.services.system
+    told = await system.logs(office.owner)
+    assert [each["text"] for each in told] == ["ready\u001b[2J", "no json at all", "[1, 2]"]
+    assert plain(told[0]) == "[2030-01-01T00:00:00Z] [INFO] ready\\u001b[2J", "no terminal obeys it"
+    assert len(await system.logs(office.owner, 1)) == 1
+
+
+async def test_a_provider_without_a_section_of_its_own_gets_none(office: ServedOffice) -> None:
+    await office.services.providers.choose(office.owner, "openai")
+    models = json.loads(office.file.path.read_text())["models"]
+    assert models == {"provider": "openai"}

@@ -55,6 +55,23 @@ def test_a_commit_whose_fate_is_unknown_is_said_to_be_so_and_not_tried_again(
     assert bob.counts("jobs").pending == 1
 
 
+def test_a_commit_whose_fate_is_known_later_is_waited_for(
+    rooms: Rooms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that restarts is away for a while, and then can say."""
+    ann, bob = rooms
+    ask, away = stores.PostgresStore._ask_fate, ["the server is away"] * 3
+
+    def answer(store: stores.PostgresStore, number: str) -> str:
+        return away.pop() if away else ask(store, number)
+
+    monkeypatch.setattr(stores.PostgresStore, "_ask_fate", answer)
+    lose_next_commit(monkeypatch, arrives=True)
+    receipt = ann.publish("jobs", 1)
+    assert away == []
+    assert [message.id for message in bob.messages(queue="jobs").messages] == [receipt.id]
+
+
 def test_a_backend_that_is_killed_costs_nothing_but_time(rooms: Rooms, url: str) -> None:
     ann, bob = rooms
     ann.publish("jobs", 1)

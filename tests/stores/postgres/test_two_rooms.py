@@ -3,11 +3,13 @@ the other has changed meanwhile."""
 
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from postroom import SyncRoom
 from postroom.errors import LimitReached, QueueClosed, QueueFull
 from postroom.kernel import commands as c
+from postroom.kernel import service_commands
 from postroom.kernel.budgets.model import Charge
 from postroom.runtime import sync_room
 from tests.conformance.helpers import events, waiting_claims
@@ -136,3 +138,31 @@ def test_who_waits_is_woken_by_what_the_other_publishes(
         ann.publish("jobs", "good morning")
         [message] = claiming.result(60)
     assert message.body == "good morning"
+
+
+def test_a_budget_that_is_written_late_has_the_time_of_its_event(rooms: Rooms, url: str) -> None:
+    """The other has committed meanwhile, and in the ledger time never goes back."""
+    ann, bob = rooms
+    bob.create_queue("other")
+    reserve = c.Reserve(holder="one", charges=(Charge("day", 80, 100),), seconds=60)
+    for done in Held(ann, url).race(lambda: ann.run(reserve), lambda: bob.publish("other", 1)):
+        done.result()
+    last = events(ann)[-1]
+    assert last.type == "account.reserved", "it came last"
+    with psycopg.connect(url) as db:
+        assert db.execute("SELECT updated_at FROM accounts WHERE name = 'day'").fetchall() == [(last.time,)]
+
+
+def test_of_two_who_change_one_document_the_second_is_not_lost(rooms: Rooms, url: str) -> None:
+    ann, bob = rooms
+    ann.run(service_commands.PutServiceDocument(kind="note", key="one", data={"by": "nobody"}))
+
+    def put(room: SyncRoom, name: str) -> None:
+        room.run(service_commands.PutServiceDocument(kind="note", key="one", data={"by": name}))
+
+    for done in Held(ann, url).race(lambda: put(ann, "ann"), lambda: put(bob, "bob")):
+        done.result()
+    for room in rooms:
+        found = room._core.read(lambda reader: reader.document("default", "note", "one"))
+        assert found is not None
+        assert found.data == {"by": "bob"}

@@ -9,9 +9,18 @@ import apsw
 import pytest
 
 import postroom
-from postroom.errors import StoreCorrupt, StoreFull, StoreInUse, StoreReadOnly, StoreTooNew, UnknownStore
+from postroom.errors import (
+    StoreClosed,
+    StoreCorrupt,
+    StoreFull,
+    StoreInUse,
+    StoreReadOnly,
+    StoreTooNew,
+    UnknownStore,
+)
 from postroom.kernel.facts import MEMO, first
 from postroom.stores.sqlite import SqliteStore
+from postroom.stores.sqlite import store as sqlite_store
 from postroom.stores.sqlite.migrate import migrate, newest, steps
 
 
@@ -218,3 +227,70 @@ def test_full_durability_is_the_default_and_relaxed_must_be_asked_for(tmp_path: 
     default = SqliteStore(tmp_path / "default.db")
     assert default._db.pragma("synchronous") == 2
     default.close()
+
+
+def test_folders_on_the_way_to_the_file_are_made(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "deeper" / "room.db"
+    SqliteStore(path).close()
+    assert path.is_file()
+
+
+def test_a_file_that_cannot_be_opened_leaves_no_lock_behind(tmp_path: Path) -> None:
+    path = tmp_path / "room.db"
+    path.mkdir()
+    for _ in range(2):  # a lock that stayed would be told the second time
+        with pytest.raises(StoreReadOnly, match="unable to open"):
+            SqliteStore(path)
+    path.rmdir()
+    SqliteStore(path).close()
+
+
+def test_a_very_large_file_is_opened_without_reading_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What its pages are like is left to a person, who is told so."""
+    path = tmp_path / "room.db"
+    fill(path)
+    raw(path, "UPDATE meta SET value = '0' WHERE name = 'clean'")
+    monkeypatch.setattr(sqlite_store, "WHOLE_CHECK_BYTES", 0)
+    SqliteStore(path).close()
+    assert "was not closed" in caplog.text
+
+
+def test_a_damaged_table_is_found_after_an_unclean_end(tmp_path: Path) -> None:
+    path = tmp_path / "room.db"
+    fill(path)
+    db = apsw.Connection(str(path))
+    db.execute("UPDATE meta SET value = '0' WHERE name = 'clean'")
+    [(root,)] = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'").fetchall()
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    size = db.pragma("page_size")
+    db.close()
+    data = bytearray(path.read_bytes())
+    # The first cell of the table points outside of its page.
+    start = (int(str(root)) - 1) * size
+    data[start + 8 : start + 10] = b"\x00\x01"
+    path.write_bytes(bytes(data))
+    with pytest.raises(StoreCorrupt, match="Restore the newest backup"):
+        SqliteStore(path)
+
+
+def test_a_store_that_is_closed_says_so_and_closes_once(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "room.db")
+    store.close()
+    store.close()
+    with pytest.raises(StoreClosed):
+        store.begin()
+    with pytest.raises(StoreClosed), store.reader():
+        pass
+
+
+def test_a_name_that_only_deleted_scopes_have_finds_nothing(tmp_path: Path) -> None:
+    with postroom.open_sync(str(tmp_path / "room.db"), housekeeping=False) as room:
+        scope = room.create_scope("old")
+        room.create_queue("old/jobs")
+        room.delete_queue("old/jobs")
+        room.delete_scope("old")
+        inside = f"old#{scope.id}"
+        assert room._core.read(lambda reader: reader.queues("default", inside)) == []
+        assert room._core.read(lambda reader: reader.scope("default", inside)) is None

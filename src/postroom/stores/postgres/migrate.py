@@ -1,23 +1,16 @@
 """The schema, by numbered steps, each once however many processes open the store together."""
 
-import re
-from importlib import resources
-
 import psycopg
 
 from postroom.errors import StoreCorrupt, StoreFailed, StoreTooNew
 from postroom.stores.postgres.dialect import HERE
+from postroom.stores.sql.migrations import read_steps
 
 LEAST_SERVER = 130000
 
 
 def steps() -> dict[int, str]:
-    found = {}
-    for file in resources.files(HERE).joinpath("migrations").iterdir():
-        match = re.fullmatch(r"(\d{4})_\w+\.sql", file.name)
-        if match:
-            found[int(match[1])] = file.read_text("utf-8")
-    return dict(sorted(found.items()))
+    return read_steps(HERE)
 
 
 def migrate(db: psycopg.Connection, place: str) -> None:

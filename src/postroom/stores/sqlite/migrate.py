@@ -1,25 +1,19 @@
 """The schema, by numbered steps. An existing file is copied aside before it is changed."""
 
-import re
 import time
-from importlib import resources
 from pathlib import Path
 
 import apsw
 
 from postroom.errors import StoreCorrupt, StoreTooNew
+from postroom.stores.sql.migrations import read_steps
 from postroom.stores.sqlite.dialect import HERE
 
 APPLICATION_ID = 0x504F5354  # "POST"
 
 
 def steps() -> dict[int, str]:
-    found = {}
-    for file in resources.files(HERE).joinpath("migrations").iterdir():
-        match = re.fullmatch(r"(\d{4})_\w+\.sql", file.name)
-        if match:
-            found[int(match[1])] = file.read_text("utf-8")
-    return dict(sorted(found.items()))
+    return read_steps(HERE)
 
 
 def newest() -> int:
