@@ -1,5 +1,5 @@
-"""The few pages the API itself has: logging in, and a small front page until the portal is open."""
+"""The portal: the office in a browser, over the services only. It keeps nothing that a restart would lose."""
 
-from postroom.portal.routes import register
+from postroom.portal.site import register
 
 __all__ = ["register"]

@@ -62,6 +62,17 @@ class Reviews(MessageService):
             found = [self._review(each) for each in stored]
             return [each for each in found if not mine or _is_assigned(caller, each.assignee)]
 
+    async def list_everywhere(self, caller: Caller, limit: int = 200) -> list[Review]:
+        """What waits for an answer in any scope, the oldest first. For the owner."""
+        async with self._call(caller, self.LIST) as call:
+
+            def find(access: Access) -> list[Stored]:
+                access.require_owner()
+                wanted = MessageFilter(tenant=access.tenant, states=("pending", "claimed"), reviews=True)
+                return access.reader.page(wanted, None, limit)
+
+            return [self._review(each) for each in await call.look(find, quick=False)]
+
     async def read(self, caller: Caller, message_id: str, *, scope: str | None = None) -> Review:
         """What a reviewer sees, and when it is answered, who decided what, when, seeing what."""
         async with self._call(caller, self.READ) as call:

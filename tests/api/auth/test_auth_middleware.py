@@ -208,7 +208,7 @@ async def test_every_answer_is_dressed(still: House, path: str) -> None:
     answer = await still.http.get(path)
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["x-frame-options"] == "DENY"
-    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["referrer-policy"] == "same-origin"
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
     assert answer.headers["cache-control"] == "no-store"
     assert "server" not in answer.headers

@@ -103,7 +103,7 @@ async def test_the_page_holds_the_word_for_its_own_requests(still: House) -> Non
         csrf = (await client.get("/api/session")).json()["csrf"]
         assert csrf
         assert csrf in (await client.get("/")).text
-        script = await client.get("/home.js")
+        script = await client.get("/portal/portal.js")
         assert script.headers["content-type"].startswith("text/javascript")
 
 

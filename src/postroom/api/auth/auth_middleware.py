@@ -41,7 +41,7 @@ from postroom.settings.model import Settings
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Reachable without a token; the login page because one logs in there.
 PROBES = frozenset({"/healthz", "/readyz"})
-OPEN = PROBES | {"/login", "/login.css"}
+OPEN = PROBES | {"/login", "/login.css", "/portal/icon.svg"}
 TOOLS = "/mcp"
 STREAM = "/api/events/stream"
 # A stream has no end, and a link that logs in would be used up.

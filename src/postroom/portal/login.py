@@ -1,4 +1,4 @@
-"""Logging in and out with a browser, and the deps page."""
+"""Logging in and out with a browser: a link that works once, or the token, for a cookie."""
 
 from collections.abc import Callable
 from html import escape
@@ -10,7 +10,6 @@ from urllib.parse import parse_qs
 from fastapi import FastAPI, Query, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from postroom import __version__
 from postroom.api.auth.errors import EntryRefused
 from postroom.api.auth.logins import COOKIE, SESSION_S, Logins
 from postroom.api.auth.owner_token import OwnerToken
@@ -18,7 +17,7 @@ from postroom.api.dependencies import Dependencies
 from postroom.api.openapi import AnswerModel, answers
 from postroom.api.responses import Json
 
-_FILES = files("postroom.portal") / "files"
+_FILES = files("postroom.portal") / "assets"
 
 
 class Link(AnswerModel):
@@ -26,9 +25,9 @@ class Link(AnswerModel):
     minutes: int
 
 
-def _page(name: str, **values: str) -> HTMLResponse:
-    text = Template((_FILES / name).read_text("utf-8"))
-    return HTMLResponse(text.substitute({key: escape(value) for key, value in values.items()}))
+def _login_page(problem: str, status: int = 200) -> HTMLResponse:
+    text = Template((_FILES / "login.html").read_text("utf-8"))
+    return HTMLResponse(text.substitute(problem=escape(problem)), status_code=status)
 
 
 def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[[str], None]) -> None:
@@ -48,16 +47,14 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
 
     def refused(request: Request, problem: str, status: int) -> Response:
         failed(request.client.host if request.client else "?")
-        answer = _page("login.html", problem=problem)
-        answer.status_code = status
-        return answer
+        return _login_page(problem, status)
 
     @app.get("/login", include_in_schema=False)
     async def login_page(
         request: Request, code: Annotated[str | None, Query(max_length=200)] = None
     ) -> Response:
         if code is None:
-            return _page("login.html", problem="")
+            return _login_page("")
         if not logins.redeem(code):
             return refused(request, "This link was used before, or is too old.", 401)
         return welcome(request)
@@ -90,19 +87,3 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
         """Who asks, and for browsers the word their requests must carry as `X-CSRF-Token`."""
         caller = request.state.caller
         return Json({"kind": caller.kind, "name": caller.name, "csrf": request.state.csrf})
-
-    @app.get("/", include_in_schema=False)
-    async def home(request: Request) -> Response:
-        return _page("home.html", csrf=request.state.csrf, version=__version__)
-
-    for name, kind in (("home.js", "text/javascript"), ("login.css", "text/css")):
-        app.get(f"/{name}", include_in_schema=False)(_file(name, kind))
-
-
-def _file(name: str, kind: str) -> Callable[[], Response]:
-    content = (_FILES / name).read_bytes()
-
-    def serve() -> Response:
-        return Response(content, media_type=kind)
-
-    return serve

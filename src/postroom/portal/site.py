@@ -1,0 +1,56 @@
+"""All pages and acts of the portal as routes. Errors become pages or sentences here; rules are elsewhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from postroom.api.auth.logins import Logins
+from postroom.api.dependencies import Dependencies
+from postroom.api.responses import Json
+from postroom.errors import PostroomError
+from postroom.portal import assets, login, places, pulse
+from postroom.portal.layout import render_error, render_page
+from postroom.portal.menu import PARTS
+from postroom.portal.visit import CarryOut, PortalVisit, SentForm, ShowPage
+
+
+def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[[str], None]) -> None:
+    login.register(app, deps, logins, failed)
+    assets.register(app)
+    pulse.register(app, deps)
+    places.register(app, deps)
+    for part in PARTS:
+        for path, show in part.pages.items():
+            app.get(path, include_in_schema=False)(_page_route(deps, show))
+        for path, act in part.acts.items():
+            app.post(path, include_in_schema=False)(_act_route(deps, act))
+
+
+def _visit(deps: Dependencies, request: Request) -> PortalVisit:
+    return PortalVisit(
+        request=request, services=deps.services, clock=deps.clock, settings=deps.control.settings
+    )
+
+
+def _page_route(deps: Dependencies, show: ShowPage) -> Any:
+    async def answer(request: Request) -> Response:
+        visit = _visit(deps, request)
+        try:
+            page = await show(visit)
+        except PostroomError as error:
+            page = render_error(error)
+        return HTMLResponse(await render_page(visit, page), status_code=page.status)
+
+    return answer
+
+
+def _act_route(deps: Dependencies, act: CarryOut) -> Any:
+    async def answer(request: Request) -> Response:
+        result = await act(_visit(deps, request), SentForm(await request.body()))
+        return Json(msgspec.to_builtins(result))
+
+    return answer
