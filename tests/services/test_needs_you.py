@@ -1,4 +1,4 @@
-"""One list of what waits for a person: nothing is missing, blocking things come first, the oldest of them first."""
+"""One list of what waits for a person: nothing is missing, blocking things come first, the oldest first."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
