@@ -46,7 +46,7 @@ async def fill(house: House) -> None:
     await services.questions.ask(OWNER, "Which name shall the new page have?", ["Pricing", "Plans"])
     await room.create_queue("orders", exist_ok=True, max_retries=0)
     for number in range(3):
-        await room.publish("orders", {"order": number, "total": 12.5 * number}, message_type="order")
+        await room.publish("orders", {"order": number, "total": 12.5 * number})
     for claimed in await room.claim("default/orders", limit=2, worker="shop"):
         await room.fail(claimed, "The payment service answered 503.")
     await room.publish_many("orders", [NewMessage(body={"order": number}) for number in range(10, 40)])
