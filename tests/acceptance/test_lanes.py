@@ -274,7 +274,7 @@ async def test_a_broken_provider_wears_a_message_out_and_the_person_is_told_once
 
 
 async def test_a_message_that_kills_its_workers_is_buried_and_the_person_is_told_once(tmp_path: Path) -> None:
-    options = {**CODER, "guards": {"attempts": 2}}
+    options = {**CODER, "guards": {"attempts": 2, "crashes": 2}}
     async with postroom.open(str(tmp_path / "room.db")) as room:
         async with opened(room, tmp_path, start=False, **options) as desk:
             sent = await desk.write("@coder hello")

@@ -133,7 +133,7 @@ async def test_two_people_who_wrote_meanwhile_both_get_an_answer(tmp_path: Path)
         everything = await desk.quiet()
         replies = [m for m in everything if m.queue == "outbox/web"]
         by_person = {m.sender_id: text(m) for m in replies[1:]}
-        assert by_person["bob"] == "two\n\n------\n\none\n\n- [coder]"
+        assert by_person["bob"] == "one\n\n------\n\ntwo\n\n- [coder]"
         assert by_person["cy"] == "three\n\n- [coder]"
         assert len(replies) == 3
 

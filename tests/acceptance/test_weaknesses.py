@@ -211,7 +211,9 @@ async def test_a_leader_of_two_teams_works_for_the_one_addressed(tmp_path: Path)
     async with staffed(tmp_path, *rules, teams=TWO_TEAMS) as desk:
         await desk.write("@ops restart the server")
         replies = signed(await desk.replies(2))
-        assert replies["lead"].startswith("heard: restart the server\n"), "without the prefix"
+        assert replies["lead"].startswith("heard: [For team #ops]:\nrestart the server\n"), (
+            "without the prefix"
+        )
         mail = {m.queue: m for m in await desk.quiet()}
         assert mail["inbox/lead"].body["team"] == "ops"
         assert mail["inbox/reviewer"].body["team"] == "ops"

@@ -10,8 +10,11 @@ import postroom
 from postroom.app.office_reloader import OfficeReloader
 from postroom.clock import SystemClock
 from postroom.errors import StoreFull
+from postroom.kernel.states import TERMINAL, State
+from postroom.office.intake.intake import Incoming
 from postroom.office.office import Office
 from postroom.settings import SettingsFile
+from tests.acceptance.office import until
 
 
 def document(folder: Path, *agents: str) -> dict[str, Any]:
@@ -74,3 +77,41 @@ async def test_an_agent_without_its_script_says_what_is_wrong_with_it(tmp_path: 
     assert isinstance(told, Failed)
     assert "script.json" in told.message
     assert "regular expression" in told.message
+
+
+@pytest.mark.parametrize("removed", ["coder", "tester"])
+async def test_a_turn_in_hand_ends_as_it_began_however_often_the_settings_change(
+    tmp_path: Path, removed: str
+) -> None:
+    """The answer is paid for: neither another change nor the end of its agent throws it away."""
+    script = {"rules": [{"match": "slow", "reply": "here it is", "seconds": 4}]}
+    (tmp_path / "script.json").write_text(json.dumps(script))
+    file = SettingsFile(tmp_path / "settings.json")
+    file.replace(document(tmp_path, "coder", "tester"))
+    async with postroom.open(str(tmp_path / "postroom.db"), durability="relaxed") as room:
+        staff = OfficeReloader(room, file, tmp_path, SystemClock(), environment={})
+        await staff.open()
+        try:
+            mail = Incoming(channel="web", sender="Ann", text="@coder slow", platform_id="1")
+            [sent] = (await staff.office.take_in(mail)).receipts
+            await until(lambda: is_in_hand(room, sent.id))
+            file.update(lambda found: found["agents"]["tester"].update(name="Tess"))
+            await staff.apply()
+            assert (await room.get(sent.id)).state is State.CLAIMED, "the first change came during the turn"
+            file.update(lambda found: found["agents"].pop(removed))
+            await staff.apply()
+            await until(lambda: has_ended(room, sent.id))
+            message = await room.get(sent.id)
+            assert (message.state, message.attempts) == (State.COMPLETED, 1)
+            told = (await room.messages(queue="office/outbox/web")).messages
+            assert [each.message_type for each in told] == ["office.reply"]
+        finally:
+            await staff.close(10)
+
+
+async def is_in_hand(room: postroom.Room, message_id: str) -> bool:
+    return bool(await room.records("turn.started")) and (await room.get(message_id)).state is State.CLAIMED
+
+
+async def has_ended(room: postroom.Room, message_id: str) -> bool:
+    return (await room.get(message_id)).state in TERMINAL

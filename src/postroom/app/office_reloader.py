@@ -49,7 +49,7 @@ class OfficeReloader:
         self._settings = self._read()
         self._plugins = PluginRegistry()
         self._office = self._made(self._settings)
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._leaving: dict[Office, asyncio.Task[None]] = {}
         self._changing = asyncio.Lock()
 
     @property
@@ -102,14 +102,18 @@ class OfficeReloader:
             self._office, self._settings = made, settings
             if self._works:
                 made.start()
-                leaving = asyncio.create_task(self._leave(before, old))
-                self._leaving.add(leaving)
-                leaving.add_done_callback(self._leaving.discard)
+                earlier = tuple(self._leaving.values())
+                self._leaving[before] = asyncio.create_task(self._leave(before, old, earlier))
 
-    async def _leave(self, office: Office, old: Settings) -> None:
-        """Turns in hand may finish; then nothing waits any more for agents that are gone."""
-        await office.stop(grace=self._settings.guards.turn_timeout_s)
-        await settle(self._room, old, self._settings)
+    async def _leave(self, office: Office, old: Settings, earlier: tuple["asyncio.Task[None]", ...]) -> None:
+        """Turns in hand may finish, also those of offices before; then nothing waits any more for agents that
+        are gone."""
+        try:
+            await office.stop(grace=max(old.guards.turn_timeout_s, self._settings.guards.turn_timeout_s))
+            await asyncio.gather(*earlier, return_exceptions=True)
+            await settle(self._room, old, self._settings)
+        finally:
+            self._leaving.pop(office, None)
 
     async def watch(self) -> None:
         """Somebody may edit the file by hand."""
@@ -123,9 +127,12 @@ class OfficeReloader:
                 log.exception("the settings are not used")
 
     async def close(self, grace: float) -> None:
-        for leaving in self._leaving:
-            leaving.cancel()
-        await asyncio.gather(*self._leaving, return_exceptions=True)
-        if self._works:
-            await self._office.stop(grace=grace)
+        leaving = dict(self._leaving)
+        if leaving:
+            await asyncio.wait(leaving.values(), timeout=grace)
+        for task in leaving.values():
+            task.cancel()
+        await asyncio.gather(*leaving.values(), return_exceptions=True)
+        offices = [*leaving, self._office] if self._works else []
+        await asyncio.gather(*(office.stop(grace=0 if office in leaving else grace) for office in offices))
         await self._plugins.close()

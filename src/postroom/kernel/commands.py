@@ -85,6 +85,7 @@ class Claim(Command, frozen=True):
     """Take up to `limit` messages (None: all waiting) from the first of these queues that have any.
 
     Of several queues, `subscription` is for those that broadcast. `labels`: only messages that carry them.
+    `ids`: only these, in this order.
     """
 
     queues: tuple[str, ...]
@@ -93,6 +94,7 @@ class Claim(Command, frozen=True):
     worker: str = ""
     subscription: str | None = None
     labels: tuple[tuple[str, Any], ...] = ()
+    ids: tuple[str, ...] = ()
 
 
 class ClaimCommand(Command, frozen=True):

@@ -18,13 +18,14 @@ from postroom.kernel.ledger import Event
 from postroom.kernel.model import Message
 from postroom.kernel.states import OPEN, Change, State
 from postroom.office import queues
-from postroom.office.lanes.batches import is_combined
+from postroom.office.lanes.batches import PASSED_ON, is_combined
 from postroom.office.plugins import fitting
 from postroom.office.ports import RoomPort, conversation
 from postroom.office.turns import outcomes, replies
 from postroom.office.turns.replies import Reply, ReplyRules
 
 BETWEEN = "\n\n------\n\n"
+SILENT = "_(had nothing to say.)_"
 ENDS = frozenset({Change.COMPLETED, Change.DEAD_LETTERED, Change.CANCELLED, Change.EXPIRED, Change.DISCARDED})
 
 
@@ -109,6 +110,7 @@ class ReplyCombiner:
                 files=reply.files,
                 parts=marks,
                 metadata=_metadata(talk.parts, envelope.metadata),
+                together=_together(talk),
             )
         # Somebody else was quicker: then the answer is sent.
         with contextlib.suppress(WrongState, ClaimLost):
@@ -147,7 +149,7 @@ def combine(talk: CombinedConversation, rules: ReplyRules) -> Reply:
     if len(talk.parts) == 1 and not talk.parts[0].failed:
         part = talk.parts[0]
         return replies.finish(Reply(part.text, files), part.agent, name, rules, notes)
-    texts = [part.text if part.failed else f"@{part.agent}: {part.text}" for part in talk.parts]
+    texts = [part.text if part.failed else f"@{part.agent}: {part.text or SILENT}" for part in talk.parts]
     text = BETWEEN.join(texts) or "Nobody has answered yet."
     unsigned = msgspec.structs.replace(rules, signature=False)
     kept = files[: rules.files_per_message]
@@ -156,6 +158,12 @@ def combine(talk: CombinedConversation, rules: ReplyRules) -> Reply:
             f"{len(files) - len(kept)} more files were not sent: at most {len(kept)} go with one answer."
         )
     return replies.finish(Reply(text, kept), "", name, unsigned, notes)
+
+
+def _together(talk: CombinedConversation) -> list[str]:
+    """Conversations of the same person that were answered in turns of this one."""
+    results = [each.result for each in talk.branches.values() if isinstance(each.result, dict)]
+    return list(dict.fromkeys(other for result in results for other in result.get("together", ())))
 
 
 def _metadata(parts: tuple[ReplyPart, ...], beside: dict[str, Any]) -> dict[str, Any]:
@@ -182,6 +190,8 @@ def _part(message: Message) -> ReplyPart | None:
         return ReplyPart(mark, agent, result["answer"], files, metadata=metadata)
     mark = f"{mark}:{message.finished_at}"
     reason = message.failure_reason or f"its message was {message.state.value}"
+    if message.state is State.CANCELLED and reason.startswith(PASSED_ON):
+        return None  # the other one answers
     if message.state is State.CANCELLED:
         return ReplyPart(mark, agent, f"@{agent} did not answer: {reason}", failed=True)
     return ReplyPart(mark, agent, outcomes.gave_up(agent, reason, [message]), failed=True)

@@ -67,7 +67,16 @@ def response_row(each: NumberedMessage) -> dict[str, Any]:
     }
     if message.files:
         row["files"] = message.files
+    if also := answered_with(message):
+        row["messageIds"] = [row["messageId"], *also]
     return row
+
+
+def answered_with(message: Message) -> list[str]:
+    """The ids, as clients know them, of what else an answer is an answer to: messages of the same person
+    that were read in the same turn."""
+    together = message.body.get("together", ()) if isinstance(message.body, dict) else ()
+    return [talk.removeprefix(f"{message.channel}:") for talk in together]
 
 
 async def history(room: NumberedRoom, agent: str | None, limit: int, since: int) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from postroom.office.heartbeats import Heartbeats, pulses
 from postroom.office.intake.default_addressee import Defaults
 from postroom.office.intake.intake import Also, Answering, Incoming, IntakeResult, take_in
 from postroom.office.intake.routing import OfficeDirectory, Routed
+from postroom.office.lanes.batches import is_combined
 from postroom.office.lanes.lane import Lane
 from postroom.office.lanes.slots import Slots
 from postroom.office.lanes.turn_runner import TurnDependencies, Worker
@@ -36,7 +37,7 @@ from postroom.office.sandboxes import sandbox_for
 from postroom.office.schedules import Missed, Scheduler, Schedules, house_zone
 from postroom.office.sessions import Sessions
 from postroom.office.tasks import Board
-from postroom.office.turns.outcomes import TurnRules
+from postroom.office.turns.outcomes import TurnRules, tell
 from postroom.office.turns.prompts import brief
 from postroom.office.turns.replies import ReplyRules
 from postroom.providers.protocol import Permissions, TurnLimits
@@ -148,7 +149,7 @@ class Office:
         commands = places.furnish(
             self._directory,
             self._settings.channels.enabled,
-            attempts=self._settings.guards.attempts,
+            attempts=self._tries,
             depth=self._settings.limits.inbox_depth,
         )
         made = await self._room.run(c.Unit(commands=tuple(commands), actor=self._room.actor))
@@ -156,10 +157,15 @@ class Office:
         await self._see_off()
         await pauses.reconsider(self._room, self._guards, self._clock.now())
 
+    @property
+    def _tries(self) -> int:
+        """How often mail is begun in all; of failures of providers, `outcomes` counts."""
+        return max(self._settings.guards.attempts, self._settings.guards.crashes)
+
     async def _fit(self, queues: list[Queue]) -> None:
         """Inboxes that were there before follow the settings."""
         wanted = {
-            "max_retries": self._settings.guards.attempts,
+            "max_retries": self._tries,
             "max_depth": self._settings.limits.inbox_depth,
         }
         for queue in queues:
@@ -202,9 +208,16 @@ class Office:
         """The agent's next turns begin new sessions, for everybody."""
         await self._room.run(self._sessions.reset(agent))
 
-    async def cancel(self, message_id: str, reason: str = "cancelled") -> None:
-        """Never again; if an agent is at work on it here, it stops at once."""
-        await self._room.run(c.Cancel(message_id=message_id, reason=reason, actor=self._room.actor))
+    async def cancel(self, message_id: str, reason: str = "cancelled", *, is_told: bool = False) -> None:
+        """Never again; if an agent is at work on it here, it stops at once. With `is_told` its person hears
+        of it, in the same unit; of a combined answer, with the answers of the others."""
+        message = await self._room.get(message_id)
+        told: list[c.Command] = []
+        if is_told and places.is_inbox(message.queue) and not is_combined(message):
+            words = f"@{message.agent} did not finish: {reason.rstrip('.')}."
+            told = tell(message, message.agent or "", words, kind="office.failure")
+        cancel = c.Cancel(message_id=message_id, reason=reason, actor=self._room.actor)
+        await self._room.run(c.Unit(commands=(cancel, *told), actor=self._room.actor))
         self.look_up()
 
     @property
@@ -249,7 +262,10 @@ class Office:
 def _rules(settings: Settings) -> TurnRules:
     guards = settings.guards
     return TurnRules(
-        mentions=guards.mentions_per_answer, attempts=guards.attempts, rate_limit_s=guards.rate_limit_s
+        mentions=guards.mentions_per_answer,
+        attempts=guards.attempts,
+        crashes=guards.crashes,
+        rate_limit_s=guards.rate_limit_s,
     )
 
 

@@ -1,6 +1,6 @@
 """What the office needs of a room: it knows the kernel's commands and nothing of stores."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from postroom.kernel import commands as c
@@ -74,6 +74,7 @@ class RoomPort(Protocol):
         lease: float | None = None,
         subscription: str | None = None,
         worker: str | None = None,
+        ids: Sequence[str] = (),
     ) -> list[Message]: ...
 
     async def get(self, message_id: str) -> Message: ...

@@ -1,6 +1,6 @@
 """From the calls of a room to the kernel's commands; the same for every kind of room."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
@@ -121,6 +121,7 @@ class CommandBuilder:
         subscription: str | None,
         worker: str | None,
         labels: dict[str, Any] | None = None,
+        ids: Sequence[str] = (),
     ) -> c.Claim:
         return c.Claim(
             queues=queues,
@@ -129,6 +130,7 @@ class CommandBuilder:
             subscription=subscription,
             worker=worker or self.actor,
             labels=tuple(labels.items()) if labels else (),
+            ids=tuple(ids),
             actor=self.actor,
             tenant=self.tenant,
         )

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, Unpack
 
@@ -202,12 +202,13 @@ class Room:
         subscription: str | None = None,
         worker: str | None = None,
         labels: dict[str, Any] | None = None,
+        ids: Sequence[str] = (),
     ) -> list[Message]:
         """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first.
 
-        With `labels`, only messages that carry all of them.
+        With `labels`, only messages that carry all of them; with `ids`, only these.
         """
-        command = self._builder.claim(queues, limit, lease, subscription, worker, labels)
+        command = self._builder.claim(queues, limit, lease, subscription, worker, labels, ids)
         taken = await self._take(command)
         if not taken.messages and wait > 0:
             taken = await self._wait_and_claim(command, wait)

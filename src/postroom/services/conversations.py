@@ -165,7 +165,7 @@ class ConversationService(OfficeService):
         return ConversationStatus(
             message_id,
             tuple(message.agent or "" for message in working),
-            await _paused_by(room, talks, working),
+            await _paused_by(room, talks, [each for each in others if each.state in OPEN]),
             replies,
             tuple(each.failure_reason or "" for each in others if each.state is State.DEAD),
         )
@@ -227,6 +227,10 @@ class ConversationService(OfficeService):
                 "from": message.agent,
                 "text": text_of(message),
                 "messageId": message_rows.message_id_of(message),
+                "messageIds": [
+                    message_rows.message_id_of(message),
+                    *message_rows.answered_with(message),
+                ],
             }
             for message in mine
         ]
@@ -326,11 +330,20 @@ async def _answers_to(room: "Room", agent: str, limit: int) -> list[dict[str, An
             "messageId": message.id,
             "about": text_of(message)[:200],
             "waiting": message.state in OPEN,
-            "text": message.result.get("answer") if isinstance(message.result, dict) else None,
+            "text": await _answer_to(room, message),
             "state": message.state,
         }
         for _, message in sent
     ]
+
+
+async def _answer_to(room: "Room", message: Message) -> str | None:
+    """Its own, or that of the message with which it was answered."""
+    result = message.result if isinstance(message.result, dict) else {}
+    if "with" in result:
+        with contextlib.suppress(NotFound):
+            result = (await room.get(result["with"])).result or {}
+    return result.get("answer")
 
 
 async def _deliver(room: "Room", message: Message) -> None:
@@ -367,7 +380,7 @@ def _person(message: Message) -> tuple[str | None, str | None]:
 
 async def _paused_by(room: "Room", talks: list[str], working: list[Message]) -> str | None:
     """The guard that stopped it, `paused` when everybody is, or None when it goes on by itself."""
-    mail = [message for message in working if queues.is_inbox(message.queue)]
+    mail = [each for each in working if queues.is_inbox(each.queue) or each.subscription is not None]
     if not mail or any(message.state is not State.DELAYED for message in mail):
         return None
     found = await room.accounts(budgets.OFFICE, *(budgets.conversation(talk) for talk in talks))

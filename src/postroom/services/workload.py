@@ -128,13 +128,14 @@ class WorkloadService(OfficeService):
         return work
 
     async def kill(self, caller: Caller, number: int) -> str:
-        """End a message that is being worked on, for good; its turn stops at once. The agent's name."""
+        """End a message that is being worked on, for good; its turn stops at once, and its person is told.
+        The agent's name."""
         require_owner(caller)
         control, room = await self._context.control(), await self._context.room()
         message = await message_rows.by_number(room, number, state=State.CLAIMED)
         if message is None or queues.is_outbox(message.queue):
             raise ProcessingNotFound
-        await control.office.cancel(message.id, TERMINATED)
+        await control.office.cancel(message.id, TERMINATED, is_told=True)
         return worker_of(message)
 
     async def _dead_letter(self, number: int) -> Message:

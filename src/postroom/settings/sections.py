@@ -52,6 +52,9 @@ class GuardSettings(SettingsPart):
     repeats: Count = 3
     cycles: Count = 4
     attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    crashes: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=20, description="So often a turn may be cut short by the end of its process, then it is dead"
+    )
     rate_limit_s: Positive = Field(
         default=DAY_S, description="So long a message waits for the rate limit of a provider, then it is dead"
     )

@@ -23,7 +23,15 @@ class Nursery:
 
     def life(self, folder: Path, kind: str, fatal: int | None) -> dict[str, Any]:
         """Its end: killed (9), or done after so many steps."""
-        order = {"folder": str(folder), "kind": kind, "fatal": fatal, "parent": programs(folder)}
+        return self._bear(
+            folder, {"folder": str(folder), "kind": kind, "fatal": fatal, "parent": programs(folder)}
+        )
+
+    def follow(self, folder: Path, plan: dict[str, Any], fatal: int | None) -> dict[str, Any]:
+        """The end of a life that follows a plan."""
+        return self._bear(folder, {"folder": str(folder), "plan": plan, "fatal": fatal})
+
+    def _bear(self, folder: Path, order: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(order) + "\n")

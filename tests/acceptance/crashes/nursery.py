@@ -11,6 +11,7 @@ import traceback
 from pathlib import Path
 
 from tests.acceptance.crashes.life import live
+from tests.acceptance.histories import life as histories
 
 
 def bear(order: dict) -> dict:
@@ -22,7 +23,11 @@ def bear(order: dict) -> dict:
         try:
             os.close(report)
             # So that the whole life can be ended, and what it leaves behind be told apart.
-            taken = asyncio.run(live(folder, order["kind"], order["fatal"], order["parent"]))
+            if "plan" in order:
+                life = histories.live(folder, order["plan"], order["fatal"])
+            else:
+                life = live(folder, order["kind"], order["fatal"], order["parent"])
+            taken = asyncio.run(life)
             os.write(said, str(taken).encode())
             code = 0
         except BaseException:

@@ -101,3 +101,29 @@ async def test_what_another_ends_meanwhile_is_no_error(furnished: Room, tmp_path
 
 async def test_a_room_without_an_office_has_nothing_to_sweep(room: Room) -> None:
     assert await sweep(room, OfficeDirectory.of(BEFORE)) == 0
+
+
+async def test_mail_for_a_team_goes_to_the_new_leader_when_the_old_one_is_removed(furnished: Room) -> None:
+    room = furnished
+    team = await write(room, "@dev the login is broken", platform_id="1")
+    own = await write(room, "@lead only you", platform_id="2")
+    after = office("coder", teams={"dev": {"agents": ["coder"], "leader_agent": "coder"}})
+    await furnish(room, after)
+    assert await settle(room, BEFORE, after) == 1
+    assert (await room.get(own)).state is State.DEAD
+    passed = await room.get(team)
+    assert (passed.state, passed.failure_reason) == (
+        State.CANCELLED,
+        "passed on to @coder, since @lead was removed",
+    )
+    [mail] = await room.claim(queues.inbox("coder"), limit=None)
+    assert (mail.agent, mail.correlation_id, mail.sender, mail.body["team"]) == (
+        "coder",
+        "web:1",
+        "Ann",
+        "dev",
+    )
+    assert mail.body["text"] == "the login is broken"
+    told = (await room.messages(queue="office/outbox/web")).messages
+    assert [each.correlation_id for each in told] == ["web:2"]
+    assert await settle(room, BEFORE, after) == 0, "nothing is passed on twice"

@@ -227,8 +227,7 @@ async def test_mail_that_was_stopped_while_the_agent_was_busy_never_begins(
         await desk.write("@lead and mine", sender_id="cy", platform_id="2")
         busy.set()
         await desk.until(lambda _: desk.paid.turns == 2)
-        await desk.until(lambda found: sum(m.state is State.CLAIMED for m in found) == 2)
-        waiting = [m for m in await desk.mail() if m.state is State.CLAIMED][-1]
+        [waiting] = [m for m in await desk.mail() if m.state is State.PENDING]
         assert await pauses.stop(desk.room, waiting.correlation_id or "") == 1
         bob.set()
         await desk.quiet()
@@ -335,3 +334,25 @@ async def test_an_office_without_settings_has_all_guards(tmp_path: Path) -> None
         assert (rules.conversation, rules.daily) == (10_000_000, 100_000_000)
         assert rules.terms("lead").daily == 25_000_000
         assert rules.teams == {"dev": 50_000_000}
+
+
+async def test_of_lanes_that_trip_over_one_budget_at_once_each_tells_its_person(tmp_path: Path) -> None:
+    day = accounts.whole_day("2026-11-16")
+    people = {"lead": "ann", "coder": "bob", "reviewer": "cy"}
+    async with postroom.open(str(tmp_path / "room.db"), clock=_evening()) as room:
+        office, _ = office_of(room, tmp_path, budgets={**RICH, "daily_usd": 1})
+        await office.furnish()
+        await room.run(c.Settle(holder="earlier", charges=(Charge(day, 1_000_000),)))
+        for agent, person in people.items():
+            mail = Incoming(channel="web", sender=person, sender_id=person, text=f"@{agent} go")
+            await office.take_in(mail)
+        gate = AdmissionCheck(room, office.guards, _evening())
+
+        async def knock(agent: str) -> None:
+            [mail] = await room.claim(f"office/inbox/{agent}")
+            async with gate.admit(Batch(mail), agent) as visit:
+                assert visit is None
+
+        await asyncio.gather(*(knock(agent) for agent in people))
+        told = (await room.messages(queue="office/outbox/web")).messages
+        assert sorted(each.sender_id or "" for each in told) == ["ann", "bob", "cy"]

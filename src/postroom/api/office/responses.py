@@ -32,6 +32,9 @@ class Response(AnswerModel):
     message: str
     originalMessage: str  # noqa: N815
     messageId: str  # noqa: N815
+    messageIds: list[str] | None = Field(  # noqa: N815
+        default=None, description="When several messages were answered together: all their ids"
+    )
     agent: str | None
     timestamp: int | None = None
     files: list[str] | None = None

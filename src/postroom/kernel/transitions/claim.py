@@ -63,6 +63,8 @@ class ClaimRun:
         if command.worker not in self._workers:
             checks.check_text("worker", command.worker, ctx.limits)
             self._workers.add(command.worker)
+        if not all(checks.is_text(each) for each in command.ids) or len(command.ids) > ctx.limits.claim_batch:
+            raise InvalidField("ids", f"must be ids of messages, at most {ctx.limits.claim_batch}")
         if command.labels:
             checks.check_labels(dict(command.labels), ctx.limits)
         taken: list[Stored] = []
@@ -121,6 +123,9 @@ class ClaimRun:
 
     def _next(self, lines: tuple[int, ...], count: int, command: c.Claim) -> list[Stored]:
         """The next rows of these lines: from stock, or as many as this and all like claims may need."""
+        if command.ids:
+            self._forget(lines)
+            return self._named(lines, count, command.ids)
         if command.labels:
             # What was fetched for others may hold some of these, so it is fetched anew for them.
             self._forget(lines)
@@ -140,6 +145,13 @@ class ClaimRun:
         found.reverse()
         del stock[-count:]
         return found
+
+    def _named(self, lines: tuple[int, ...], count: int, ids: tuple[str, ...]) -> list[Stored]:
+        session = self._ctx.session
+        session.load(ids)
+        rows = [row for each in dict.fromkeys(ids) if (row := session.row(each)) is not None]
+        waiting = [row for row in rows if row.state == State.PENDING and row.line in lines]
+        return [Stored(row, session.content(row)) for row in waiting[:count]]
 
     def _forget(self, lines: tuple[int, ...]) -> None:
         """What is in stock of these lines is still to be had by others."""

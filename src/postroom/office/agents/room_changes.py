@@ -1,18 +1,20 @@
 """What a change of agents and teams means for the room: sessions forgotten, mail of those who left ended.
 
-Nothing waits for somebody who will not come: it becomes a dead letter, which comes back with the agent.
+Nothing waits for somebody who will not come: what was for a team goes to its new leader, and anything else
+becomes a dead letter, which comes back with the agent.
 """
 
 from collections.abc import AsyncIterator, Iterable
 
-from postroom.errors import IdempotencyConflict, NotFound, WrongState
+from postroom.errors import IdempotencyConflict, NotFound, QueueClosed, QueueFull, WrongState
 from postroom.kernel import commands as c
-from postroom.kernel.model import Message
+from postroom.kernel.model import Message, NewMessage
 from postroom.kernel.states import OPEN
 from postroom.office import queues as places
 from postroom.office.agents.errors import AgentNotFound
+from postroom.office.intake.intake import MAIL
 from postroom.office.intake.routing import OfficeDirectory
-from postroom.office.lanes.batches import is_combined
+from postroom.office.lanes.batches import PASSED_ON, is_combined, team_of
 from postroom.office.ports import RoomPort
 from postroom.office.sessions import Sessions
 from postroom.office.turns import outcomes
@@ -62,7 +64,8 @@ async def sweep(room: RoomPort, directory: OfficeDirectory) -> int:
         agent = queue.slug.removeprefix("inbox/")
         if queue.slug == f"inbox/{agent}" and agent not in directory.agents:
             async for message in _open(room, queue.path):
-                ended += await _end(room, message, agent)
+                if not await _pass_on(room, message, agent, directory):
+                    ended += await _end(room, message, agent)
     return ended
 
 
@@ -78,6 +81,41 @@ async def _open(room: RoomPort, queue: str, **wanted: object) -> AsyncIterator[M
         cursor = page.next_cursor
         if cursor is None:
             return
+
+
+async def _pass_on(room: RoomPort, message: Message, agent: str, directory: OfficeDirectory) -> bool:
+    """Whether it was for a team that still has somebody to lead it: then it is theirs."""
+    team = team_of(message) if message.message_type == MAIL else None
+    leader = directory.leader_of(team) if team is not None else None
+    if leader is None:
+        return False
+    passed = NewMessage(
+        body=message.body,
+        message_type=message.message_type,
+        agent=leader,
+        channel=message.channel,
+        sender=message.sender,
+        sender_id=message.sender_id,
+        files=list(message.files) or None,
+        metadata=dict(message.metadata) or None,
+        correlation_id=message.correlation_id,
+        causation_id=message.causation_id,
+        hop=message.hop,
+        source_type=message.source_type,
+        source_id=message.source_id,
+    )
+    reason = f"{PASSED_ON}@{leader}, since @{agent} was removed"
+    commands = (
+        c.Cancel(message_id=message.id, reason=reason, actor=room.actor),
+        c.Publish(queue=places.inbox(leader), messages=[passed], actor=room.actor),
+    )
+    try:
+        await room.run(c.Unit(commands=commands, actor=room.actor))
+    except WrongState:  # it came to its own end meanwhile
+        return True
+    except (QueueFull, QueueClosed):
+        return False
+    return True
 
 
 async def _end(room: RoomPort, message: Message, agent: str) -> bool:

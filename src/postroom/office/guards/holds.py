@@ -19,7 +19,7 @@ from postroom.kernel.budgets.model import Budget, Charge
 from postroom.kernel.model import Message
 from postroom.office import queues
 from postroom.office.guards.budgets import STOPPED, BudgetGuard, conversation_of
-from postroom.office.guards.loops import way_back
+from postroom.office.guards.loops import WHOLE_WAY, way_back
 from postroom.office.guards.notices import Trip, notice, warning
 from postroom.office.guards.rules import GuardRules
 from postroom.office.lanes.batches import Batch
@@ -75,7 +75,10 @@ class BudgetHolds:
             # The person knows.
             await self._run(agent, commands)
         except AlreadyFrozen:
-            await self._run(agent, self._wait(agent, refused))
+            # Another lane was quicker: its person knows, and ours is told like everybody who comes later.
+            frozen = msgspec.structs.replace(refused, trip=None, reason=BudgetGuard.BUDGET)
+            shared = refused.trip is not None and refused.trip.talk is None
+            await self._refuse(agent, frozen if shared else msgspec.structs.replace(refused, trip=None))
 
     async def _run(self, agent: str, commands: Iterable[c.Command]) -> None:
         await self._room.run(c.Unit(commands=tuple(commands), actor=agent))
@@ -131,10 +134,10 @@ class BudgetHolds:
         return [*_once(f"{trip.account} {trip.limit} {_person(cause)}", agent), *told]
 
     async def _person_behind(self, message: Message) -> Message:
-        """The nearest message on the way back whose channel somebody reads."""
+        """The nearest message on the way back whose channel somebody reads, however long the way is."""
         if message.channel is not None and message.channel not in queues.SILENT:
             return message
-        async for cause in way_back(self._room, message):
+        async for cause in way_back(self._room, message, WHOLE_WAY):
             if cause.channel is not None and cause.channel not in queues.SILENT:
                 return cause
         return message

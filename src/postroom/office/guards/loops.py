@@ -15,6 +15,8 @@ from postroom.office.ports import RoomPort
 
 # So many steps back are looked at, however long the way was.
 STEPS = 40
+# For the person behind it, the whole way is gone: no conversation has more hops than this.
+WHOLE_WAY = 10_000
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -26,9 +28,9 @@ class Loop(msgspec.Struct, frozen=True):
     times: int
 
 
-async def way_back(room: RoomPort, message: Message) -> AsyncIterator[Message]:
+async def way_back(room: RoomPort, message: Message, steps: int = STEPS) -> AsyncIterator[Message]:
     """What caused it, and what caused that, up to what a person wrote, which is the last."""
-    for _ in range(STEPS):
+    for _ in range(steps):
         if message.causation_id is None or message.from_agent is None:
             return
         try:

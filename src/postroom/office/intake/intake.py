@@ -95,15 +95,15 @@ async def take_in(
         kept = defaults or Defaults(room)
         stuck, commands = await kept.read(text, directory, mail.channel, mail.chat, mail.platform_id)
         notice, sticky = stuck.notice, stuck.sticky or sticky
-        commands += also(notice)
         if stuck.text is None:
+            commands += also(notice)
             if commands:
                 await room.run(c.Unit(commands=tuple(commands), actor=room.actor))
             return IntakeResult(Routed(()), (), notice)
         text = stuck.text
-    else:
-        commands += also(None)
     routed = route(text, directory, agent=mail.agent, sticky=sticky)
+    notice = "\n".join([*([notice] if notice else []), *(each.reason for each in routed.skipped)]) or None
+    commands += also(notice)
     answering = answering or Answering()
     combined = answering.combined(routed.letters, directory)
     publishing = [

@@ -1,19 +1,22 @@
 """The lane of an agent: its mail is worked through one turn at a time, over all processes and hosts.
 
-A lane is a lease in the store. Whoever has it claims all that waits, keeps the claims alive while the agent
-works, and stops working when the lane or a claim is lost: then somebody else has it.
+A lane is a lease in the store. Whoever has it claims what the next turn is about and no more, keeps the
+claims alive while the agent works, and stops working when the lane or a claim is lost: then somebody else has
+it.
 """
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from postroom.errors import ClaimLost, PostroomError, StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
 from postroom.office import queues
-from postroom.office.lanes.batches import Batch, group
+from postroom.office.lanes.batches import Batch, group, join
+from postroom.office.lanes.slots import LanePlaces
 from postroom.office.lanes.turn_runner import TurnDependencies, TurnRunner, Worker
 from postroom.office.ports import RoomPort
 from postroom.office.turns import outcomes
@@ -34,6 +37,7 @@ class Lane:
         self._stopping = asyncio.Event()
         self._look = asyncio.Event()
         self._leader = room.leader(f"lane/{worker.agent}", lease_s=deps.lease_s)
+        self._places = deps.slots.lanes_of(worker.choices[0].provider)
         self._claimed: dict[str, Message] = {}
         self._in_hand: tuple[Batch, asyncio.Task[None]] | None = None
 
@@ -75,37 +79,63 @@ class Lane:
         if not await self._leader.lead():
             await self._sleep(min(PAUSE_S, self._deps.lease_s / 2))
             return
-        mail = await self._claim()
-        if not mail:
+        first = await self._claim_first(min(WAIT_S, self._deps.lease_s / 2))
+        if first is None:
             return
-        if not await self._leader.lead():
-            # The wait was longer than it seemed, and somebody else has the lane now.
-            await self._release(mail)
-            return
-        self._claimed = {message.id: message for message in mail}
-        beat = asyncio.create_task(self._keep())
+        places = self._places
+        if places.locked():
+            # It may take long until there is a place, and what nobody works on should not be held.
+            await self._release([first])
+            first = None
+            if not await self._enter(places):
+                return
+        else:
+            await places.acquire()
         try:
-            await self._work(group(mail))
+            if first is None and await self._leader.lead():
+                first = await self._claim_first()
+            if first is not None:
+                await self._work(first)
         finally:
-            beat.cancel()
-            await asyncio.gather(beat, return_exceptions=True)
-            self._claimed = {}
+            places.release()
 
-    async def _claim(self) -> list[Message]:
-        """All that waits, in the inbox and in the rooms; one's own posts need no answer."""
-        agent, lease = self._agent, self._deps.lease_s
-        rooms = [queues.room_of(team) for team in self._deps.directory.teams_of(agent)]
-        claiming = asyncio.ensure_future(
-            self._room.claim(
-                queues.inbox(agent),
-                *rooms,
-                limit=AT_ONCE,
-                wait=min(WAIT_S, lease / 2),
-                lease=lease,
-                subscription=agent if rooms else None,
-                worker=self._leader.holder,
-            )
+    async def _enter(self, places: LanePlaces) -> bool:
+        """Wait for a place, unless the lane is to stop."""
+        entering = asyncio.ensure_future(places.acquire())
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({entering, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if not entering.cancel():
+                places.release()
+            raise
+        finally:
+            stopped.cancel()
+        if entering.done():
+            return True
+        entering.cancel()
+        await asyncio.gather(entering, return_exceptions=True)
+        if not entering.cancelled():
+            places.release()
+        return False
+
+    def _rooms(self) -> list[str]:
+        return [queues.room_of(team) for team in self._deps.directory.teams_of(self._agent)]
+
+    async def _claim(self, *places: str, **wanted: Any) -> list[Message]:
+        inbox_only = places == (queues.inbox(self._agent),)
+        return await self._room.claim(
+            *places,
+            lease=self._deps.lease_s,
+            worker=self._leader.holder,
+            subscription=None if inbox_only else self._agent,
+            **wanted,
         )
+
+    async def _claim_first(self, wait: float = 0) -> Message | None:
+        """The next that waits, in the inbox or in the rooms; one's own posts need no answer."""
+        agent = self._agent
+        claiming = asyncio.ensure_future(self._claim(queues.inbox(agent), *self._rooms(), wait=wait))
         stopped = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait({claiming, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -118,14 +148,39 @@ class Lane:
                 # Nobody else will give back what was claimed at that very moment.
                 await self._release(claiming.result() if claiming.exception() is None else [])
         if claiming.cancelled():
-            return []
-        mail, own = [], []
-        for message in claiming.result():
-            (own if message.subscription and message.from_agent == agent else mail).append(message)
+            return None
+        mail = await self._without_own(claiming.result())
+        return mail[0] if mail else None
+
+    async def _without_own(self, mail: list[Message]) -> list[Message]:
+        """One's own posts are read, by whoever wrote them."""
+        own = [each for each in mail if each.subscription and each.from_agent == self._agent]
         if own:
-            done = tuple(c.Complete(**outcomes.held(message, agent)) for message in own)
-            await self._room.run(c.Unit(commands=done, actor=agent))
-        return mail
+            done = tuple(c.Complete(**outcomes.held(message, self._agent)) for message in own)
+            await self._room.run(c.Unit(commands=done, actor=self._agent))
+        return [each for each in mail if each not in own]
+
+    async def _join(self, first: Message) -> Batch:
+        """With all that is answered in the same turn, and nothing else: a crash counts against what was
+        claimed, so nothing is claimed that is not begun at once."""
+        mail = [first]
+        try:
+            if first.attempts == 1:
+                rooms = self._rooms()
+                posts = await self._claim(*rooms, limit=AT_ONCE) if rooms else []
+                mail = [first, *await self._without_own(posts)]
+            inbox = queues.inbox(self._agent)
+            if first.attempts == 1 and first.subscription is None:
+                waiting = await self._room.messages(queue=inbox, state="pending", limit=AT_ONCE)
+                joined = [each.id for each in join(first, waiting.messages)]
+                if joined:
+                    mail += await self._claim(inbox, ids=joined, limit=len(joined))
+            mine = next(batch for batch in group(mail) if first in batch.messages)
+        except BaseException:
+            await self._release(mail)
+            raise
+        await self._release([each for each in mail if each not in mine.messages])
+        return mine
 
     # what was claimed is kept
 
@@ -169,41 +224,22 @@ class Lane:
 
     # and worked through
 
-    async def _work(self, batches: list[Batch]) -> None:
+    async def _work(self, first: Message) -> None:
+        if self._stopping.is_set() or not await self._leader.lead():
+            # The wait was longer than it seemed, and somebody else has the lane now.
+            await self._release([first])
+            return
+        batch = await self._join(first)
+        self._claimed = {message.id: message for message in batch.messages}
+        beat = asyncio.create_task(self._keep())
         try:
-            first = True
-            while batches and not self._stopping.is_set():
-                if not first:
-                    # The turn before may have been long.
-                    await self._extend()
-                first = False
-                batch = self._still_ours(batches[0])
-                if batch is None:
-                    batches.pop(0)
-                    continue
-                batches[0] = batch
-                done = await self._serve(batch)
-                if done:
-                    batches.pop(0)
-                    for message in batch.messages:
-                        self._claimed.pop(message.id, None)
-                else:
-                    return
+            if await self._serve(batch):
+                self._claimed = {}
         finally:
-            for batch in batches:
-                await self._give_back(batch)
-
-    def _still_ours(self, batch: Batch) -> Batch | None:
-        """Without what was cancelled or taken over while it waited; None when nobody wants an answer."""
-        if batch.primary.id not in self._claimed:
-            company = [message for message in batch.company if message.id in self._claimed]
-            people = [message for message in company if message.subscription is None]
-            primary = next(iter(people or company), None)
-            if primary is None:
-                return None
-            return Batch(primary, tuple(message for message in company if message is not primary))
-        kept = tuple(message for message in batch.company if message.id in self._claimed)
-        return batch if len(kept) == len(batch.company) else Batch(batch.primary, kept)
+            beat.cancel()
+            await asyncio.gather(beat, return_exceptions=True)
+            mail, self._claimed = list(self._claimed.values()), {}
+            await self._release(mail)
 
     async def _serve(self, batch: Batch) -> bool:
         """Whether the batch is settled; if not, what is left of it is given back."""
@@ -232,11 +268,11 @@ class Lane:
         for message in batch.messages:
             with contextlib.suppress(ClaimLost):
                 reason = f"{type(error).__name__}: {error}"
-                fail = c.Fail(reason=reason, kind="internal", **outcomes.held(message, self._agent))
+                again = not outcomes.is_last(message, self._deps.rules)
+                fail = c.Fail(
+                    reason=reason, kind="internal", retry=again, **outcomes.held(message, self._agent)
+                )
                 await self._room.run(fail)
-
-    async def _give_back(self, batch: Batch) -> None:
-        await self._release(batch.messages)
 
     async def _release(self, mail: Sequence[Message]) -> None:
         for message in mail:

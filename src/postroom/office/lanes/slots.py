@@ -13,13 +13,19 @@ class Slots:
     def __init__(self, at_once: int = 8, per_provider: Mapping[str, int] | None = None) -> None:
         self._all = asyncio.Semaphore(at_once)
         # Settings may write `anthropic_api` for `anthropic-api`.
-        self._own = {
-            name.replace("_", "-"): asyncio.Semaphore(count) for name, count in (per_provider or {}).items()
-        }
+        counts = {name.replace("_", "-"): count for name, count in (per_provider or {}).items()}
+        self._own = {name: asyncio.Semaphore(count) for name, count in counts.items()}
         self._free = asyncio.Semaphore(2**31)
+        # For lanes that may have mail in hand: what waits for its turn is not claimed before.
+        self._lanes = asyncio.Semaphore(at_once)
+        self._own_lanes = {name: asyncio.Semaphore(count) for name, count in counts.items()}
 
     def of(self, provider: str) -> asyncio.Semaphore:
         return self._own.get(provider.replace("_", "-"), self._free)
+
+    def lanes_of(self, provider: str) -> "LanePlaces":
+        own = self._own_lanes.get(provider.replace("_", "-"))
+        return LanePlaces(*(() if own is None else (own,)), self._lanes)
 
     def is_free(self, provider: str) -> bool:
         """Whether a turn could start there now."""
@@ -28,6 +34,32 @@ class Slots:
     def limit(self, provider: Provider, starting: Starting) -> Provider:
         """The same provider, whose turns wait for a free place; `starting` is told when one has it."""
         return _Limited(provider, self, self._all, starting)
+
+
+class LanePlaces:
+    """Places for lanes: one of the provider, and one of all."""
+
+    def __init__(self, *semaphores: asyncio.Semaphore) -> None:
+        self._semaphores = semaphores
+
+    def locked(self) -> bool:
+        return any(semaphore.locked() for semaphore in self._semaphores)
+
+    async def acquire(self) -> None:
+        """Always in the same order, as turns do. When there is a place, it is taken without a pause."""
+        taken: list[asyncio.Semaphore] = []
+        try:
+            for semaphore in self._semaphores:
+                await semaphore.acquire()
+                taken.append(semaphore)
+        except asyncio.CancelledError:
+            for semaphore in taken:
+                semaphore.release()
+            raise
+
+    def release(self) -> None:
+        for semaphore in self._semaphores:
+            semaphore.release()
 
 
 class _Limited:

@@ -138,7 +138,7 @@ class TurnRunner:
             notes = [] if session.carried is None else [LOST if session.lost else OUTGROWN]
             notes += [CUT] if turn.verdict.stop_reason else []
             notes += outcomes.told_of_denials(agent, turn.denied, self._worker.permissions)
-            notes += outcomes.too_many(batch.primary, agent, answer, deps.directory, deps.rules)
+            notes += outcomes.not_delivered(batch.primary, agent, answer, deps.directory, deps.rules)
             reply = await self._reply(batch.primary, answer, turn, notes)
         remembered = deps.sessions.after(session, turn, _prompt(batch, session))
         remembered.append(admission.settle(served=isinstance(turn.verdict, Finished)))
@@ -197,8 +197,10 @@ class TurnRunner:
         inbox, rules = queues.inbox(self._worker.agent), self._deps.rules
         for queue in await self._room.queues(queues.SCOPE):
             if queue.path == inbox:
-                attempts = min(rules.attempts, queue.settings.max_retries)
-                return msgspec.structs.replace(rules, attempts=attempts)
+                most = queue.settings.max_retries
+                return msgspec.structs.replace(
+                    rules, attempts=min(rules.attempts, most), crashes=min(rules.crashes, most)
+                )
         return rules
 
     async def _reply(self, primary: Message, answer: str, turn: TurnResult, notes: list[str]) -> Reply:

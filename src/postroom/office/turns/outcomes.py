@@ -19,12 +19,16 @@ from postroom.office.turns.replies import Reply
 from postroom.office.turns.turn import TurnResult
 from postroom.providers.protocol import ErrorKind, Failed, Permissions, ToolDenied
 
+# So many tags that reach nobody are told one by one.
+MOST_SKIPPED = 5
+
 
 class TurnRules(msgspec.Struct, frozen=True, kw_only=True):
     """How far one conversation may go."""
 
     mentions: int = 16
     attempts: int = 5
+    crashes: int = 20
     rate_limit_s: float = 24 * 3600.0
 
 
@@ -49,7 +53,13 @@ def finished(
     commands = _complete(batch, agent, turn, reply)
     if not is_combined(primary):
         commands += tell(
-            primary, agent, reply.text, kind="office.reply", files=reply.files, metadata=reply.metadata
+            primary,
+            agent,
+            reply.text,
+            kind="office.reply",
+            files=reply.files,
+            metadata=reply.metadata,
+            together=_together(batch),
         )
     commands += remember(primary, agent, turn)
     # Last, since clients are told of what was handed on after they are told of the answer.
@@ -60,16 +70,19 @@ def finished(
     ]
 
 
-def too_many(
+def not_delivered(
     primary: Message, agent: str, answer: str, directory: OfficeDirectory, rules: TurnRules
 ) -> tuple[str, ...]:
-    """A word about what is not handed on, because one answer may hand on so much and no more."""
+    """What is not handed on: tags that reach nobody, and what is more than goes with one answer."""
     passed = pass_on(answer, agent, directory, team=team_of(primary))
+    notes = tuple(f"_(Not delivered: {each.reason})_" for each in passed.skipped[:MOST_SKIPPED])
+    if more := len(passed.skipped) - MOST_SKIPPED:
+        notes += (f"_({more} more were not delivered.)_",) if more > 0 else ()
     left = sum(max(0, len(each) - rules.mentions) for each in (passed.handoffs, passed.posts))
     if not left:
-        return ()
+        return notes
     what = "1 more message to teammates was" if left == 1 else f"{left} more messages to teammates were"
-    return (f"_({what} not sent: {rules.mentions} of a kind go with one answer.)_",)
+    return (*notes, f"_({what} not sent: {rules.mentions} of a kind go with one answer.)_")
 
 
 def told_of_denials(agent: str, denied: Sequence[ToolDenied], permissions: Permissions) -> tuple[str, ...]:
@@ -103,11 +116,19 @@ def _complete(batch: Batch, agent: str, turn: TurnResult, reply: Reply) -> list[
     if reply.metadata and is_combined(batch.primary):
         # The answer goes out later, with those of the others.
         result["metadata"] = reply.metadata
+    if is_combined(batch.primary) and (others := _together(batch)):
+        result["together"] = others
     together = {"turn": turn.turn_id, "agent": agent, "with": batch.primary.id}
     return [
         c.Complete(result=result if message is batch.primary else together, **held(message, agent))
         for message in batch.messages
     ]
+
+
+def _together(batch: Batch) -> list[str]:
+    """The conversations of what else the person wrote and is answered in the same turn."""
+    talks = [each.correlation_id for each in batch.company if each.from_agent is None]
+    return [talk for talk in dict.fromkeys(talks) if talk and talk != batch.primary.correlation_id]
 
 
 def _hand_on(primary: Message, agent: str, passed: Passed, rules: TurnRules) -> list[c.Publish]:
@@ -160,15 +181,19 @@ def tell(
     key: str | None = None,
     parts: tuple[str, ...] = (),
     metadata: dict[str, Any] | None = None,
+    together: Sequence[str] = (),
 ) -> list[c.Command]:
     """Something for the person behind a message; nothing when there is nobody who would read it.
 
-    `parts` are the messages whose answers it holds, when it holds several."""
+    `parts` are the messages whose answers it holds, when it holds several; `together` are the
+    conversations that were answered in the same turn."""
     if cause.channel is None or cause.channel in queues.SILENT:
         return []
     body: dict[str, object] = {"text": fitted(text), "original": fitted(text_of(cause), 32 * 1024)}
     if parts:
         body["parts"] = list(parts)
+    if together:
+        body["together"] = list(together)
     reply = _derived(cause, agent, body, kind)
     reply.agent = agent
     reply.files = list(files) or None
@@ -197,7 +222,7 @@ def failed(batch: Batch, agent: str, turn: TurnResult, problem: Failed, rules: T
     over: list[Message] = []
     for message in batch.messages:
         # What the person is told to be over must be over, whatever the queue itself would allow.
-        final = not (problem.kind.may_pass or alone_next) or message.attempts >= rules.attempts
+        final = not (problem.kind.may_pass or alone_next) or is_last(message, rules)
         commands.append(
             c.Fail(
                 reason=problem.message,
@@ -212,6 +237,13 @@ def failed(batch: Batch, agent: str, turn: TurnResult, problem: Failed, rules: T
     if over and not is_combined(primary):
         commands += tell(primary, agent, gave_up(agent, problem.message, over), kind="office.failure")
     return [*commands, *remember(primary, agent, turn)]
+
+
+def is_last(message: Message, rules: TurnRules) -> bool:
+    """Whether a failure now is the last: a turn that was only cut short before had no chance to fail."""
+    if message.failure_kind == "lease_expired":
+        return message.attempts >= max(rules.attempts, rules.crashes)
+    return message.attempts >= rules.attempts
 
 
 def gave_up(agent: str, reason: str, over: list[Message]) -> str:

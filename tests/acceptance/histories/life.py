@@ -1,0 +1,134 @@
+"""One life of an office in a history: it does what the plan says, and works until all is at rest or it is
+killed at a step.
+
+What was done in an earlier life is done again: people send until they are heard, and files are as they are.
+"""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import postroom
+from postroom import Room, State
+from postroom.app.office_reloader import OfficeReloader
+from postroom.clock import SystemClock
+from postroom.errors import PostroomError
+from postroom.office import ledger_follower
+from postroom.office.intake.intake import Incoming
+from postroom.office.office import Office
+from postroom.providers.registry import ProviderSettings, Registry
+from postroom.providers.script_rules import Script, read_script
+from postroom.settings import Settings, SettingsFile
+from tests.acceptance.crashes.life import SteppedRoom, Steps
+from tests.acceptance.office import until
+from tests.office.guards.house import Paid
+
+ACCEPTED = "accepted.txt"
+
+
+class PlannedReloader(OfficeReloader):
+    """Whose agents are of a script that costs money."""
+
+    script = Script()
+    price = 0.0
+
+    def _made(self, settings: Settings) -> Office:
+        registry, paid = Registry(ProviderSettings(script=self.script)), Paid(self.script, self.price)
+        registry._makers["paid"] = lambda: paid
+        return Office(self._room, settings, registry, folder=self._home, clock=self._clock)
+
+
+async def live(folder: Path, plan: dict[str, Any], fatal: int | None) -> int:
+    """The number of steps it took, if it was not killed before."""
+    steps = Steps(fatal)
+    file = SettingsFile(folder / "settings.json")
+    if not (folder / "settings.json").exists():
+        file.replace(plan["settings"])
+    PlannedReloader.script = read_script(json.dumps(plan["script"]))
+    PlannedReloader.price = plan.get("price", 0.0)
+    url, actor = str(folder / "room.db"), f"life-{os.getpid()}"
+    async with postroom.open(url, durability="relaxed", actor=actor) as room:
+        stepped = cast("Room", SteppedRoom(room, steps))
+        staff = PlannedReloader(stepped, file, folder, SystemClock(), environment={})
+        await staff.open()
+        for number, action in enumerate(plan["actions"]):
+            await act(staff, file, folder, number, action)
+            for queue in await room.queues("office"):
+                if queue.slug.startswith("inbox/") and queue.settings.backoff_base_s > 0.01:
+                    await room.update_queue(queue.path, backoff_base_s=0.01, backoff_cap_s=0.01)
+        await until(lambda: is_at_rest(room, staff), within=120)
+        await staff.close(5)
+    return steps.taken
+
+
+async def act(
+    staff: OfficeReloader, file: SettingsFile, folder: Path, number: int, action: dict[str, Any]
+) -> None:
+    if "write" in action:
+        mail = Incoming(
+            channel="web",
+            sender=action["person"],
+            sender_id=action["person"],
+            text=action["write"],
+            platform_id=f"{number}",
+        )
+        taken = await staff.office.take_in(mail)
+        if taken.receipts:
+            _remember(folder, number)
+    elif "settings" in action:
+        file.replace(action["settings"])
+        await staff.apply()
+    elif "kill" in action:
+        await _kill_turn(staff, action["kill"])
+    await asyncio.sleep(action.get("pause", 0.0))
+
+
+def _remember(folder: Path, number: int) -> None:
+    """The person has been told that it is safe; a kill of this process does not take it back."""
+    descriptor = os.open(folder / ACCEPTED, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(descriptor, f"{number}\n".encode())
+    os.close(descriptor)
+
+
+async def _kill_turn(staff: OfficeReloader, agent: str) -> None:
+    page = await staff._room.messages(scope="office", state=State.CLAIMED, limit=100)
+    for message in page.messages:
+        if message.agent == agent and message.queue == f"inbox/{agent}":
+            try:
+                await staff.office.cancel(message.id, "ended by a person", is_told=True)
+            except PostroomError:
+                return  # it ended by itself at that moment
+
+
+async def is_at_rest(room: Room, staff: OfficeReloader) -> bool:
+    if staff._leaving:
+        return False
+    for message in await everything(room):
+        if message.queue.startswith("outbox/") or message.message_type == "office.gather":
+            continue
+        if message.state in (State.PENDING, State.CLAIMED):
+            return False
+        if message.state is State.DELAYED and not await is_held(room, message):
+            return False
+    positions = {position.name: position.seq for position in await room.positions()}
+    return positions.get(ledger_follower.NAME, 0) >= (await room.head()).seq
+
+
+async def everything(room: Room) -> list[postroom.Message]:
+    found: list[postroom.Message] = []
+    cursor: str | None = None
+    while True:
+        page = await room.messages(scope="office", limit=1000, deliveries=True, cursor=cursor)
+        found += page.messages
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+async def is_held(room: Room, message: postroom.Message) -> bool:
+    """Whether it waits for a person, and not for a moment."""
+    names = [(message.failure_reason or "").partition(":")[0], f"conversation/{message.correlation_id}"]
+    found = await room.accounts(*(name for name in names if name))
+    return any(account.frozen for account in found.values())

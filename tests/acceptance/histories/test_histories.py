@@ -1,0 +1,80 @@
+"""People, teams, rooms, budgets, kills, settings that change and agents that leave, in any order: nobody is
+left in silence."""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import postroom
+from tests.acceptance.crashes.campaign import Nursery, nursery
+from tests.acceptance.histories.plans import fan_outs, history
+from tests.acceptance.histories.verdicts import problems
+
+IN_CI, IN_FULL = 50, 1000
+# So many go together, to fit the length of a test.
+TOGETHER = 10
+KILLS = 10
+
+
+@pytest.fixture(scope="module")
+def lives() -> Iterator[Nursery]:
+    with nursery() as bearing:
+        yield bearing
+
+
+async def go_through(lives: Nursery, folder: Path, seed: int) -> None:
+    plan, kills = history(seed)
+    os.mkdir(folder)
+    for step in kills:
+        lives.follow(folder, plan, step)
+    assert lives.follow(folder, plan, None)["code"] == 0
+    found = await problems(folder)
+    assert not found, f"history {seed}, killed at {kills}:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("first", range(0, IN_CI, TOGETHER))
+async def test_every_accepted_message_ends_in_a_reply_a_failure_or_a_question(
+    lives: Nursery, tmp_path: Path, first: int
+) -> None:
+    for seed in range(first, first + TOGETHER):
+        await go_through(lives, tmp_path / str(seed), seed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("first", range(IN_CI, IN_FULL, 190))
+async def test_every_accepted_message_ends_so_in_a_thousand_histories(
+    lives: Nursery, tmp_path: Path, first: int
+) -> None:
+    for seed in range(first, min(first + 190, IN_FULL)):
+        await go_through(lives, tmp_path / str(seed), seed)
+
+
+@pytest.mark.parametrize("mode", ["each", "combined"])
+async def test_ten_kills_during_twenty_fan_outs_lose_and_double_no_answer(
+    lives: Nursery, tmp_path: Path, mode: str
+) -> None:
+    """With the settings of somebody who set none."""
+    plan, rng = fan_outs(mode), random.Random(f"ten kills, {mode}")
+    killed = 0
+    for _ in range(KILLS):
+        killed += lives.follow(tmp_path, plan, rng.randrange(25, 50))["signal"] == 9
+    assert killed == KILLS
+    assert lives.follow(tmp_path, plan, None)["code"] == 0
+    async with postroom.open(str(tmp_path / "room.db"), durability="relaxed", housekeeping=False) as room:
+        told = (await room.messages(queue="office/outbox/web", limit=1000)).messages
+        dead = (await room.messages(queue="office/_dead_letter", limit=1000)).messages
+    assert dead == []
+    assert {each.message_type for each in told} == {"office.reply"}
+    if mode == "each":
+        answers = Counter((each.correlation_id, each.agent) for each in told)
+    else:
+        assert len(told) == 20
+        answers = Counter(part for each in told for part in each.body["parts"])
+    assert len(answers) == 100
+    assert set(answers.values()) == {1}
+    assert await problems(tmp_path) == []
