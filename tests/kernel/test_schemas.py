@@ -5,17 +5,27 @@ from typing import Any
 import pytest
 
 from postroom.errors import InvalidField, SchemaViolation
+from postroom.kernel import jsontext
+from postroom.kernel.costly_checks import NeededChecks
 from postroom.kernel.model import Schema
 from postroom.kernel.schemas import Validators, check_document
+from postroom.runtime.check_runner import CheckRunner
 
 
 def problems(document: dict[str, Any], body: Any) -> list[dict[str, str]]:
     check_document(document)
     schema = Schema(scope="work", name="order", version=1, document=document, created_at=0)
+    needed, runner = NeededChecks(), CheckRunner()
     try:
-        Validators().check(schema, body)
+        Validators().check(schema, jsontext.encode(body), needed)
+        if needed.missing:
+            answers = NeededChecks(runner.answer(needed.missing))
+            Validators().check(schema, jsontext.encode(body), answers)
+            assert answers.missing == []
     except SchemaViolation as error:
         return error.data["details"]
+    finally:
+        runner.close()
     return []
 
 

@@ -73,7 +73,7 @@ class FakeStore:
 class FakeEngine:
     """What is named "quiet" is nothing for the ledger."""
 
-    def apply(self, tx: list[str], commands: Sequence[Do]) -> AppliedGroup:
+    def apply(self, tx: list[str], commands: Sequence[Do], answers: object = None) -> AppliedGroup:
         outcomes = []
         for command in commands:
             if command.gate is not None:

@@ -12,6 +12,7 @@ import msgspec
 from postroom.errors import InvalidField, PostroomError
 from postroom.kernel import audit, service_handlers
 from postroom.kernel import commands as c
+from postroom.kernel.costly_checks import NO_ANSWERS, Answers, ChecksNeeded
 from postroom.kernel.hooks import KernelHooks
 from postroom.kernel.housekeeping import pruning, steps
 from postroom.kernel.loading import ALONE, load
@@ -115,13 +116,15 @@ class Engine:
         self._env = env
         self._hooks = KernelHooks(breaker)
 
-    def apply(self, tx: Transaction, commands: Sequence[c.Command]) -> AppliedGroup:
-        """Everything is handed to the transaction; the caller commits.
+    def apply(
+        self, tx: Transaction, commands: Sequence[c.Command], answers: Answers = NO_ANSWERS
+    ) -> AppliedGroup:
+        """Everything is handed to the transaction; the caller commits, or gets what is needed to.
 
         Claims go last, so that they find what was published in the same group.
         """
         session = Session(tx, self._env.directory(tx.version))
-        ctx = TransitionContext(session, self._env, self._hooks)
+        ctx = TransitionContext(session, self._env, self._hooks, answers)
         if len(commands) > 1 or type(commands[0]) not in ALONE:
             load(ctx, commands)
         outcomes = [CommandOutcome() for _ in commands]
@@ -148,6 +151,8 @@ class Engine:
         self._settle(ctx)
         if claiming:
             self._claim(ctx, claiming)
+        if ctx.checks.missing:
+            raise ChecksNeeded(ctx.checks.missing)
         self._audit(session, commands, outcomes)
         session.flush()
         tx.woken = ctx.woken

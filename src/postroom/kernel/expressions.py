@@ -7,6 +7,7 @@ so the bound falls with both. What is collected by `map` can grow without end, a
 
 import math
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from postroom.kernel import jsontext
 
 LONGEST = 2000
 LOOPED_BYTES = 16 * 1024
+SMALL_FACT = 100
 VARIABLES = frozenset(
     {
         "labels",
@@ -49,6 +51,17 @@ _TEXTS = re.compile(
 _LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(")
 _MAP = re.compile(r"\.\s*map\s*\(")
 _FILTER = re.compile(r"\.\s*filter\s*\(")
+_LOOK = re.compile(r"[=!<>]=|[<>]|\b(?:in|contains|startsWith|endsWith|size|string|bytes)\b")
+_MATCHES = re.compile(r"\bmatches\s*\(")
+# One text and nothing else, whose escapes hide no braces.
+_LITERAL_PATTERN = re.compile(
+    r"""\bmatches\s*\(\s*((?:[rR]?"[^"\\\r\n]*"|[rR]?'[^'\\\r\n]*'|[rR]"[^"\r\n]*"|[rR]'[^'\r\n]*'
+        |"(?:[^"\\\r\n]|\\[\\"'nrt])*"|'(?:[^'\\\r\n]|\\[\\"'nrt])*'))\s*\)""",
+    re.VERBOSE,
+)
+_REPEATED = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
+# Braces by their number, and the mode in which comments may stand between them.
+_UNWEIGHED = re.compile(r"\\[xuU]|\(\?[a-zA-Z-]*x")
 _MENTION = re.compile(r"\b(?:body|labels|result)\b")
 # What the library has, besides its operators. Others would compile, and then never hold.
 FUNCTIONS = frozenset(
@@ -81,7 +94,19 @@ class Expression:
         self.text = text
         self._program = _compile(text)
         self._names = [name for name in self._program.variables() if name in VARIABLES]
-        self._most_looped = _most_looped(plain(text))
+        code = plain(text)
+        self._most_looped = _most_looped(code)
+        self._looks = len(_LOOK.findall(code))
+        self._joins = code.count("+")
+        self._pattern_weight = _weigh_patterns(text, code)
+
+    def estimate_ns(self, sizes: Mapping[str, int]) -> float:
+        """About how long it takes at most, with facts of so many bytes; measured, and rather too much."""
+        size = sum(sizes.get(name, SMALL_FACT) for name in self._names)
+        each_byte = 10 + 5 * self._looks + self._joins**2 + 8 * self._pattern_weight
+        if self._most_looped is not None:
+            each_byte += size * max(1, self._looks)
+        return size * each_byte
 
     def holds(self, facts: dict[str, Any]) -> bool:
         """Missing fields and values of another kind do not match; they are no error."""
@@ -99,6 +124,29 @@ class Expression:
 def plain(text: str) -> str:
     """The expression without its comments and without what its texts say."""
     return _TEXTS.sub(lambda found: " " if found[0].startswith("//") else '""', text)
+
+
+def _weigh_patterns(text: str, code: str) -> float:
+    """Of all regular expressions together; without end when one is not simply written down."""
+    literals = [found[1] for found in _LITERAL_PATTERN.finditer(text)]
+    if len(literals) != len(_MATCHES.findall(code)):
+        return math.inf
+    return sum(weigh_pattern(literal) for literal in literals)
+
+
+@lru_cache(maxsize=1000)
+def weigh_pattern(pattern: str) -> float:
+    """How many steps a byte of text may cost: its length, times what it repeats."""
+    if _UNWEIGHED.search(pattern):
+        return math.inf
+    weight = float(len(pattern) + 4 * pattern.count("\\"))
+    for least, most in _REPEATED.findall(pattern):
+        weight *= max(1, *(int(number[:9]) for number in (least, most) if number))
+    return weight
+
+
+def estimate_match_ns(pattern: str, length: int) -> float:
+    return 8 * weigh_pattern(pattern) * length
 
 
 def _most_looped(text: str) -> int | None:

@@ -14,7 +14,6 @@ from jsonschema.validators import extend
 
 from postroom.kernel import expressions
 
-MOST_S = 1.0
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 
@@ -25,14 +24,21 @@ class OutOfTime(Exception):
 class ValidationTimer:
     """Counts the time this thread works, not the time it waits for others."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
         self._until = 0.0
 
     def start(self) -> None:
-        self._until = time.thread_time() + MOST_S
+        self._until = time.thread_time() + self._most_s
 
     def look(self) -> None:
         if time.thread_time() > self._until:
+            raise OutOfTime
+
+    def expect_match(self, pattern: str, text: str) -> None:
+        """Before a text is matched, since nothing can end that once it has begun."""
+        seconds = expressions.estimate_match_ns(pattern, len(text)) / 1e9
+        if seconds > self._most_s:
             raise OutOfTime
 
 
@@ -46,43 +52,12 @@ def timed(stopwatch: ValidationTimer) -> Any:
 
         return look_first
 
-    keywords = {**Draft202012Validator.VALIDATORS, **_OWN}
+    def matches(text: str, pattern: str) -> bool:
+        stopwatch.expect_match(pattern, text)
+        return expressions.matches(text, pattern)
+
+    keywords = {**Draft202012Validator.VALIDATORS, **_own_keywords(matches)}
     return extend(Draft202012Validator, {name: watched(keyword) for name, keyword in keywords.items()})
-
-
-def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not expressions.matches(instance, pattern):
-        yield ValidationError(f"{instance!r} does not match {pattern!r}")
-
-
-def _pattern_properties(
-    validator: Any, patterns: dict[str, Any], instance: Any, schema: Any
-) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    for pattern, subschema in patterns.items():
-        for name, value in instance.items():
-            if expressions.matches(name, pattern):
-                yield from validator.descend(value, subschema, path=name, schema_path=pattern)
-
-
-def _additional_properties(
-    validator: Any, allowed: Any, instance: Any, schema: dict[str, Any]
-) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    extra = [
-        name
-        for name in instance
-        if name not in known and not any(expressions.matches(name, pattern) for pattern in patterns)
-    ]
-    if isinstance(allowed, dict):
-        for name in extra:
-            yield from validator.descend(instance[name], allowed, path=name)
-    elif extra and not allowed:
-        names = ", ".join(repr(name) for name in sorted(extra))
-        yield ValidationError(f"{names} must not be there")
 
 
 def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -101,9 +76,42 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-_OWN: dict[str, Keyword] = {
-    "pattern": _pattern,
-    "patternProperties": _pattern_properties,
-    "additionalProperties": _additional_properties,
-    "uniqueItems": _unique_items,
-}
+def _own_keywords(matches: Callable[[str, str], bool]) -> dict[str, Keyword]:
+    def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        if isinstance(instance, str) and not matches(instance, pattern):
+            yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+    def _pattern_properties(
+        validator: Any, patterns: dict[str, Any], instance: Any, schema: Any
+    ) -> Iterator[ValidationError]:
+        if not isinstance(instance, dict):
+            return
+        for pattern, subschema in patterns.items():
+            for name, value in instance.items():
+                if matches(name, pattern):
+                    yield from validator.descend(value, subschema, path=name, schema_path=pattern)
+
+    def _additional_properties(
+        validator: Any, allowed: Any, instance: Any, schema: dict[str, Any]
+    ) -> Iterator[ValidationError]:
+        if not isinstance(instance, dict):
+            return
+        known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+        extra = [
+            name
+            for name in instance
+            if name not in known and not any(matches(name, pattern) for pattern in patterns)
+        ]
+        if isinstance(allowed, dict):
+            for name in extra:
+                yield from validator.descend(instance[name], allowed, path=name)
+        elif extra and not allowed:
+            names = ", ".join(repr(name) for name in sorted(extra))
+            yield ValidationError(f"{names} must not be there")
+
+    return {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "uniqueItems": _unique_items,
+    }

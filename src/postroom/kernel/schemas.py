@@ -3,11 +3,12 @@
 A schema stands alone: what it refers to must be in it. Nothing is ever fetched.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from postroom.errors import InvalidField, SchemaViolation
 from postroom.kernel import expressions, jsontext
+from postroom.kernel.costly_checks import MOST_NS, CostlyCheck, NeededChecks
 from postroom.kernel.model import Schema
 
 if TYPE_CHECKING:  # the library takes long to import, and most rooms have no schema
@@ -16,29 +17,57 @@ if TYPE_CHECKING:  # the library takes long to import, and most rooms have no sc
     from postroom.kernel.schema_keywords import ValidationTimer
 
 PROBLEMS_SHOWN = 5
+TOO_LONG = "it takes too long to check; make the schema or the body simpler"
+# So many schemas are remembered as slow, for so many bodies: a pause of this process may be mistaken for it.
+MOST_SLOW = 1000
+SLOW_FOR = 100
 SHOWN_CHARS = 200
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Validators:
-    """For one thread."""
+    """For one thread. What may take longer than `most_s` is not checked here, but told by `OutOfTime`."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_s: float = MOST_NS / 1e9) -> None:
+        self._most_s = most_s
         self._compiled: dict[str, Any] = {}
         self._timer: ValidationTimer | None = None
+        # From which size on bodies are not tried here, and how many more of them.
+        self._slow: dict[str, tuple[int, int]] = {}
 
-    def check(self, schema: Schema, body: Any) -> None:
+    def check(self, schema: Schema, body: bytes | None, needed: NeededChecks) -> None:
+        """Raise unless the body, which is JSON, is as the schema wants it."""
+        from postroom.kernel.schema_keywords import OutOfTime
+
+        body = body or b"null"
+        key = jsontext.text(schema.document)
+        slow, rest = self._slow.get(key, (0, 0))
+        if len(body) < slow or not rest:
+            try:
+                refuse(schema, self.find_problems(key, schema.document, jsontext.decode(body)))
+                return
+            except OutOfTime:
+                if len(self._slow) > MOST_SLOW:
+                    self._slow.clear()
+                self._slow[key] = (len(body), SLOW_FOR)
+        else:
+            self._slow[key] = (slow, rest - 1)
+        answer = needed.ask(CostlyCheck("schema", key.encode(), body, body))
+        if answer is not None:
+            refuse(schema, answer.problems if answer.in_time else [("", TOO_LONG)])
+
+    def find_problems(self, key: str, document: Any, body: Any) -> list[tuple[str, str]]:
+        """The first few, each with its place. `key`: the document as a text."""
         from referencing import Registry
 
         from postroom.kernel.schema_keywords import OutOfTime, ValidationTimer, timed
 
-        timer = self._timer = self._timer or ValidationTimer()
+        timer = self._timer = self._timer or ValidationTimer(self._most_s)
         # By content: a version whose registration was undone may come back as something else.
-        key = jsontext.text(schema.document)
         validator = self._compiled.get(key)
         if validator is None:
-            document = _without_dialect(schema.document)
-            validator = self._compiled[key] = timed(timer)(document, registry=Registry())
+            validator = timed(timer)(_without_dialect(document), registry=Registry())
+            self._compiled[key] = validator
         found: list[tuple[str, str]] = []
         timer.start()
         try:
@@ -47,15 +76,18 @@ class Validators:
                 if len(found) == PROBLEMS_SHOWN:
                     break
         except OutOfTime:
-            found = [("", "it takes too long to check; make the schema or the body simpler")]
+            raise
         except Exception as error:
             found = [("", f"the schema itself cannot be applied ({type(error).__name__})")]
-        if found:
-            problems = "; ".join(f"{place.removeprefix('.') or '$'}: {message}" for place, message in found)
-            details = [{"field": f"body{place}", "message": message} for place, message in found]
-            raise SchemaViolation(
-                schema=f"{schema.name} v{schema.version}", problems=problems, details=details
-            )
+        return found
+
+
+def refuse(schema: Schema, found: Sequence[tuple[str, str]]) -> None:
+    """Raise if there are problems."""
+    if found:
+        problems = "; ".join(f"{place.removeprefix('.') or '$'}: {message}" for place, message in found)
+        details = [{"field": f"body{place}", "message": message} for place, message in found]
+        raise SchemaViolation(schema=f"{schema.name} v{schema.version}", problems=problems, details=details)
 
 
 def _told(error: "ValidationError") -> tuple[str, str]:

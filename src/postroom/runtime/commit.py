@@ -18,8 +18,11 @@ from typing import Any
 from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel.changes import KeysTaken
 from postroom.kernel.commands import Claim, Command, Publish, PublishLike, Unit
+from postroom.kernel.costly_checks import NO_ANSWERS, Answers, ChecksNeeded
 from postroom.kernel.engine import AppliedGroup, CommandOutcome, Engine
 from postroom.kernel.ports import Fault, Store, Transaction
+from postroom.runtime.check_runner import CheckRunner
+from postroom.runtime.deferred_commands import DeferredCommands, DeferredQueue
 from postroom.runtime.sealing import Sealer
 from postroom.runtime.wakeups import Wakeups
 
@@ -37,11 +40,12 @@ Deliver = Callable[[list[CommandOutcome]], None]
 class CommitRequest:
     """Commands of one caller, and how to hand their outcomes back."""
 
-    __slots__ = ("commands", "deliver")
+    __slots__ = ("answers", "commands", "deliver")
 
-    def __init__(self, commands: Sequence[Command], deliver: Deliver) -> None:
+    def __init__(self, commands: Sequence[Command], deliver: Deliver, answers: Answers = NO_ANSWERS) -> None:
         self.commands = commands
         self.deliver = deliver
+        self.answers = answers
 
 
 class PendingCommit:
@@ -79,6 +83,8 @@ class Committer:
         self._closed = False
         self._pace_s = 0.0
         self._is_closing = threading.Event()
+        self.checks = CheckRunner()
+        self._deferred = DeferredQueue(self.checks, self._submit_again)
         self._sealer = Sealer(store, wakeups) if store.capabilities.seals else None
         self._writers = [
             threading.Thread(target=self._run, args=(engine,), name="postroom-writer", daemon=True)
@@ -92,9 +98,11 @@ class Committer:
         """Do it now and return its value; blocks the calling thread until it is durable."""
         if self._take():
             try:
-                return self._commit(self._engine, (command,))[0].result()
+                outcome = self._commit(self._engine, (command,))[0]
             finally:
                 self._writing.release()
+            if not isinstance(outcome.error, ChecksNeeded):
+                return outcome.result()
         done = threading.Event()
         answer: list[CommandOutcome] = []
 
@@ -117,9 +125,13 @@ class Committer:
         if self._pace_s > SLOW_COMMIT_S or not self._take():
             return None
         try:
-            return self._commit(self._engine, commands)
+            outcomes = self._commit(self._engine, commands)
         finally:
             self._writing.release()
+        if len(commands) == 1 and isinstance(outcomes[0].error, ChecksNeeded):
+            # Nothing was done, and the answers are not waited for here.
+            return None
+        return outcomes
 
     def try_half(self, commands: Sequence[Command], deliver: Deliver) -> bool:
         """Carry the commands out on this thread and leave only the wait for the disk to the writer thread.
@@ -133,9 +145,9 @@ class Committer:
         try:
             tx, applied = self._carry_out(self._engine, commands)
         except Exception:
-            answers = self._one_by_one(self._engine, commands)
+            outcomes = self._one_by_one(self._engine, commands)
             self._writing.release()
-            _hand_back(deliver, answers)
+            self._answer(deliver, commands, outcomes)
             return True
         except BaseException:
             self._writing.release()
@@ -164,9 +176,11 @@ class Committer:
             self._is_closing.set()
             for _ in self._writers:
                 self._inbox.put(None)
+        self._deferred.close()
         for writer in self._writers:
             writer.join()
         self._drain_refusing()
+        self.checks.close()
         with self._writing:
             self._halves.put(None)
         self._syncer.join()
@@ -203,7 +217,7 @@ class Committer:
                 self._committed(half.started, half.applied)
         finally:
             self._writing.release()
-        _hand_back(half.deliver, outcomes)
+        self._answer(half.deliver, half.commands, outcomes)
 
     def _write_group(self, engine: Engine, first: CommitRequest) -> bool:
         requests, size, last = [first], weight(first.commands), False
@@ -218,13 +232,30 @@ class Committer:
             requests.append(request)
             size += weight(request.commands)
         commands = [command for request in requests for command in request.commands]
-        outcomes = self._commit(engine, commands)
+        answers = {key: answer for request in requests for key, answer in request.answers.items()}
+        outcomes = self._commit(engine, commands, answers)
         start = 0
         for request in requests:
             end = start + len(request.commands)
-            _hand_back(request.deliver, outcomes[start:end])
+            self._answer(request.deliver, request.commands, outcomes[start:end], request.answers)
             start = end
         return last
+
+    def _answer(
+        self,
+        deliver: Deliver,
+        commands: Sequence[Command],
+        outcomes: list[CommandOutcome],
+        answers: Answers = NO_ANSWERS,
+    ) -> None:
+        """Hand the outcomes back; first carry out again, with answers, what could not be without."""
+        if any(isinstance(outcome.error, ChecksNeeded) for outcome in outcomes):
+            self._deferred.add(DeferredCommands(commands, outcomes, deliver, answers))
+        else:
+            _hand_back(deliver, outcomes)
+
+    def _submit_again(self, commands: Sequence[Command], deliver: Deliver, answers: Answers) -> None:
+        self.submit(CommitRequest(commands, deliver, answers))
 
     def _drain_refusing(self) -> None:
         """Requests that slipped in behind the close are answered, not forgotten."""
@@ -236,29 +267,37 @@ class Committer:
             if request is not None:
                 _hand_back(request.deliver, [CommandOutcome(error=StoreClosed()) for _ in request.commands])
 
-    def _commit(self, engine: Engine, commands: Sequence[Command]) -> list[CommandOutcome]:
+    def _commit(
+        self, engine: Engine, commands: Sequence[Command], answers: Answers = NO_ANSWERS
+    ) -> list[CommandOutcome]:
         """Together when that works; when it does not, one by one, so that only the guilty one fails."""
         try:
-            return self._commit_together(engine, commands)
+            return self._commit_together(engine, commands, answers)
         except Exception as error:
             if len(commands) == 1 or self._fault(error) is not Fault.FINAL:
                 # What no retry has helped would not help one by one either.
                 return [CommandOutcome(error=self._named(error)) for _ in commands]
-        return self._one_by_one(engine, commands)
+        return self._one_by_one(engine, commands, answers)
 
-    def _one_by_one(self, engine: Engine, commands: Sequence[Command]) -> list[CommandOutcome]:
+    def _one_by_one(
+        self, engine: Engine, commands: Sequence[Command], answers: Answers = NO_ANSWERS
+    ) -> list[CommandOutcome]:
         outcomes = []
         for command in commands:
             try:
-                outcomes += self._commit_together(engine, (command,))
+                outcomes += self._commit_together(engine, (command,), answers)
             except Exception as error:
                 outcomes.append(CommandOutcome(error=self._named(error)))
         return outcomes
 
     def _fault(self, error: Exception) -> Fault:
+        if isinstance(error, ChecksNeeded):
+            return Fault.FINAL
         return Fault.DUPLICATE if isinstance(error, KeysTaken) else self._store.classify(error)[0]
 
     def _named(self, error: Exception) -> BaseException:
+        if isinstance(error, ChecksNeeded):
+            return error
         _, error = self._store.classify(error)
         if not isinstance(error, PostroomError):
             log.error("a command failed in an unforeseen way", exc_info=error)
@@ -267,29 +306,35 @@ class Committer:
             return RuntimeError("a command stopped in an unforeseen way")
         return error
 
-    def _carry_out(self, engine: Engine, commands: Sequence[Command]) -> tuple[Transaction, AppliedGroup]:
+    def _carry_out(
+        self, engine: Engine, commands: Sequence[Command], answers: Answers = NO_ANSWERS
+    ) -> tuple[Transaction, AppliedGroup]:
         tx = self._store.begin()
         try:
-            return tx, engine.apply(tx, commands)
+            return tx, engine.apply(tx, commands, answers)
         except BaseException:
             self._rollback(tx)
             raise
 
-    def _commit_together(self, engine: Engine, commands: Sequence[Command]) -> list[CommandOutcome]:
+    def _commit_together(
+        self, engine: Engine, commands: Sequence[Command], answers: Answers
+    ) -> list[CommandOutcome]:
         for pause in PAUSES_S:
             try:
-                return self._try_together(engine, commands)
+                return self._try_together(engine, commands, answers)
             except Exception as error:
                 if self._fault(error) is Fault.FINAL:
                     raise
                 log.info("a transaction is tried again: %s", error)
             # Two that stood in each other's way must not meet again.
             self._is_closing.wait(pause * random.uniform(0.5, 1.5))
-        return self._try_together(engine, commands)
+        return self._try_together(engine, commands, answers)
 
-    def _try_together(self, engine: Engine, commands: Sequence[Command]) -> list[CommandOutcome]:
+    def _try_together(
+        self, engine: Engine, commands: Sequence[Command], answers: Answers
+    ) -> list[CommandOutcome]:
         started = time.perf_counter()
-        tx, applied = self._carry_out(engine, commands)
+        tx, applied = self._carry_out(engine, commands, answers)
         try:
             self._store.commit(tx)
         except BaseException:

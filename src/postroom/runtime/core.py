@@ -3,7 +3,7 @@
 import random
 import socket
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from postroom.errors import InvalidField, StoreNeedsExtra, UnknownStore
 from postroom.ids import Ids, RandomIds
 from postroom.kernel import commands as c
 from postroom.kernel.checks import DEFAULT_SCOPE
+from postroom.kernel.costly_checks import CheckAnswer, CostlyCheck
 from postroom.kernel.engine import Engine
 from postroom.kernel.housekeeping.housekeepers import ROSTER, Retention
 from postroom.kernel.limits import Limits
@@ -138,6 +139,10 @@ class RoomCore:
             known = ", ".join(keeper.name for keeper in ROSTER)
             raise InvalidField("name", f"{name!r} is no housekeeper; known are {known}")
         return self.housekeeping.run_one(name)
+
+    def answer_checks(self, checks: Sequence[CostlyCheck]) -> dict[bytes, CheckAnswer]:
+        """Blocks until they are answered, or were stopped: never called where others wait."""
+        return self.committer.checks.answer(checks)
 
     def read(self, question: Callable[[Reader], T]) -> T:
         with self.store.reader() as reads:

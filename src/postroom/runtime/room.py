@@ -10,6 +10,7 @@ from postroom.clock import Clock
 from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.budgets.model import Budget
+from postroom.kernel.costly_checks import CheckAnswer, CostlyCheck
 from postroom.kernel.engine import CommandOutcome
 from postroom.kernel.ledger import Event, Head
 from postroom.kernel.limits import Limits
@@ -160,6 +161,10 @@ class Room:
         if quick and self._core.reads_inline and not self._closed:
             return self._core.read(question)
         return await self._ask(lambda: self._core.read(question))
+
+    def answer_checks(self, checks: Sequence[CostlyCheck]) -> dict[bytes, CheckAnswer]:
+        """Blocks: for questions that are answered in a thread of their own."""
+        return self._core.answer_checks(checks)
 
     @contextlib.asynccontextmanager
     async def woken(self, *, commits: bool = False) -> AsyncIterator[asyncio.Event]:

@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from postroom.errors import InvalidField, SchemaNotFound, SubscriptionNotFound, SystemQueue
-from postroom.kernel import checks
+from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
 from postroom.kernel.access.acl import AccessVerdict
 from postroom.kernel.access.permissions import Permission
+from postroom.kernel.costly_checks import AnswerChecks, NeededChecks
 from postroom.kernel.ledger import Event
 from postroom.kernel.model import ConsumerMode, Counts, Message, NewMessage, Queue, Receipt, Scope
 from postroom.kernel.ports import MessageFilter
@@ -137,6 +138,8 @@ class Messages(MessageService):
         drafts: Sequence[NewMessage],
         schemas: Sequence[str | None],
     ) -> tuple[Queue, list[Receipt]]:
+        room = self._context.room
+
         def check(access: Access) -> Queue:
             found = access.queue(scope, queue)
             if found.system:
@@ -145,10 +148,10 @@ class Messages(MessageService):
             for number, draft in enumerate(drafts):
                 _check_review(access, found, draft)
                 if number < len(schemas) and schemas[number] is not None:
-                    _check_schema(access, found, schemas[number] or "", draft.body)
+                    _check_schema(access, found, schemas[number] or "", draft.body, room.answer_checks)
             return found
 
-        found = await call.look(check, quick=len(drafts) <= FEW)
+        found = await call.look(check, quick=len(drafts) <= FEW and not any(schemas))
         messages = [_signed(draft, call.caller) for draft in drafts]
         command = c.Publish(queue=found.path, messages=messages, **call.who)
         return found, await call.commit(command)
@@ -296,7 +299,7 @@ def _check_ways(access: Access, queue: Queue, spec: dict[str, Any]) -> None:
             raise HitlInvalid(problem=f"it leads to {target.slug!r}, where you may not publish")
 
 
-def _check_schema(access: Access, queue: Queue, wanted: str, body: Any) -> None:
+def _check_schema(access: Access, queue: Queue, wanted: str, body: Any, answer: AnswerChecks) -> None:
     name, version = checks.split_schema(wanted)
     found = [
         schema
@@ -305,7 +308,11 @@ def _check_schema(access: Access, queue: Queue, wanted: str, body: Any) -> None:
     ]
     if not found:
         raise SchemaNotFound(scope=queue.scope, name=name, version=version or "any")
-    Validators().check(found[-1], body)
+    text = None if isinstance(body, bytes) else jsontext.encode_strict(body, "body")
+    needed, validators = NeededChecks(), Validators()
+    validators.check(found[-1], text, needed)
+    if needed.missing:
+        validators.check(found[-1], text, NeededChecks(answer(needed.missing)))
 
 
 # what is looked for

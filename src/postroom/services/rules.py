@@ -1,6 +1,7 @@
 """Routing rules of a scope: made, changed, tried out on messages before they act."""
 
 import uuid
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from postroom.errors import InvalidField, MessageNotFound
 from postroom.kernel import checks, jsontext
 from postroom.kernel.access.acl import AccessVerdict
 from postroom.kernel.access.permissions import Permission
+from postroom.kernel.costly_checks import AnswerChecks
 from postroom.kernel.limits import Limits
 from postroom.kernel.model import NewMessage, Scope
 from postroom.kernel.ports import MessageFilter
@@ -152,7 +154,7 @@ class Rules(Service):
                 if document is not None or rule_id is not None:
                     when = rules[0].trigger
                 source = None if queue is None else _finder(access, place)(queue, "queue_id")
-                limits = self._context.room.limits
+                limits, trials = self._context.room.limits, RuleTrials(self._context.room.answer_checks)
                 if message is not None:
                     samples = [_unpublished(message, limits, access.now)]
                 else:
@@ -161,7 +163,8 @@ class Rules(Service):
                     queue_id = stored.row.queue_id or source or 0
                     name = self._context.queue_name(access.reader, queue_id)[1] if queue_id else ""
                     facts = matching.facts_of(stored.row, stored.content, place.slug, name, access.now)
-                    looks = matching.looks(rules, facts, when, queue_id, access.now)
+                    consider = trials.of_sizes(matching.fact_sizes(stored.row, stored.content))
+                    looks = matching.looks(rules, facts, when, queue_id, access.now, consider=consider)
                     tried.append(TriedMessage(stored.row.id or None, name, looks))
                 return RuleTrial(when, place.id, tried)
 
@@ -198,6 +201,28 @@ class Rules(Service):
             rule=made.id,
         )
         return (await call.look(lambda access: _name_queues(access, scope, [made])))[0]
+
+
+class RuleTrials:
+    """Tries rules on many messages; a rule that took too long on one is not tried on the others."""
+
+    def __init__(self, answer: AnswerChecks) -> None:
+        self._answer = answer
+        self._slow: set[str] = set()
+
+    def of_sizes(self, sizes: Mapping[str, int]) -> Callable[[Rule, dict[str, Any]], RuleMatch]:
+        def consider(tried: Rule, facts: dict[str, Any]) -> RuleMatch:
+            if not matching.is_costly(tried, sizes):
+                return matching.considered(tried, facts)
+            if tried.id in self._slow:
+                return RuleMatch(tried, False, "it took too long on another message", 0.0)
+            check = matching.costly_check(tried, facts)
+            answer = self._answer([check])[check.key]
+            if not answer.in_time:
+                self._slow.add(tried.id)
+            return matching.answered(tried, answer)
+
+        return consider
 
 
 def _find(access: Access, scope: Scope, rule_id: str) -> Rule:

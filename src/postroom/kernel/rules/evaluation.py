@@ -21,7 +21,17 @@ from postroom.kernel.rows import Content, Row
 from postroom.kernel.rule_budget import RuleBudget, RuleBudgetSpent
 from postroom.kernel.rules.actions import AppliedAction
 from postroom.kernel.rules.breaker import MOST_HOPS, MOST_MATCHES, REST_S, Breaker
-from postroom.kernel.rules.matching import SLOW_S, facts_of, looks
+from postroom.kernel.rules.matching import (
+    SLOW_S,
+    RuleMatch,
+    answered,
+    considered,
+    costly_check,
+    fact_sizes,
+    facts_of,
+    is_costly,
+    looks,
+)
 from postroom.kernel.rules.rule import KIND, Rule, Trigger, ordered, written
 from postroom.kernel.states import State
 from postroom.kernel.transitions.context import TransitionContext
@@ -126,7 +136,14 @@ class RuleEvaluation:
             if not _has_made(rule, content)
             and may_act(ctx.session, queue, rule.acts_as, Permission.MANAGE, ctx.now)
         ]
-        found = looks(rules, facts, trigger, queue.id, ctx.now, moved=moved)
+        sizes = fact_sizes(row, content)
+
+        def consider(rule: Rule, facts: dict[str, Any]) -> RuleMatch:
+            if not is_costly(rule, sizes):
+                return considered(rule, facts)
+            return answered(rule, ctx.checks.ask(costly_check(rule, facts)))
+
+        found = looks(rules, facts, trigger, queue.id, ctx.now, moved=moved, consider=consider)
         if not found:
             return False
         try:
@@ -135,7 +152,7 @@ class RuleEvaluation:
             _trip(ctx, found[-1].rule, row, queue, str(error))
             return False
         for look in found:
-            if look.seconds > SLOW_S:
+            if look.seconds >= SLOW_S:
                 _trip(ctx, look.rule, row, queue, f"it took {look.seconds:.2f} s to look at one message")
         if not found[-1].matched:
             return False

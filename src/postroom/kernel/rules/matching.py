@@ -2,21 +2,22 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from postroom.clock import SECOND
 from postroom.kernel import checks, expressions, jsontext
+from postroom.kernel.costly_checks import MOST_NS, RULE_S, CheckAnswer, CostlyCheck
 from postroom.kernel.expressions import TooMuch
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.rules import conditions
-from postroom.kernel.rules.rule import Rule, Trigger
+from postroom.kernel.rules.rule import Rule, Trigger, written
 
 log = logging.getLogger("postroom.rules")
 
-SLOW_S = 0.25
+SLOW_S = RULE_S
 
 
 class RuleMatch(msgspec.Struct, frozen=True):
@@ -63,6 +64,7 @@ def looks(
     now: int,
     *,
     moved: bool = False,
+    consider: Callable[[Rule, dict[str, Any]], RuleMatch] | None = None,
 ) -> list[RuleMatch]:
     """Rules in their order up to the first that matches, which is then the last of these.
 
@@ -73,11 +75,53 @@ def looks(
     for rule in rules:
         if rule.trigger is not trigger or rule.source not in sources or not rule.stands(now):
             continue
-        look = considered(rule, facts)
+        look = (consider or considered)(rule, facts)
         found.append(look)
         if look.matched:
             break
     return found
+
+
+def fact_sizes(row: Row, content: Content) -> dict[str, int]:
+    """How many bytes the facts have that may be large."""
+    return {
+        "body": len(content.body or b""),
+        "labels": len(content.labels or ""),
+        "result": len(row.result or b""),
+        "failure_reason": len(row.failure_reason or ""),
+    }
+
+
+def is_costly(rule: Rule, sizes: Mapping[str, int]) -> bool:
+    """Whether it might take longer than others may wait."""
+    cost = 0.0
+    for condition in rule.conditions:
+        if condition.op == "matches":
+            size = sizes.get(condition.field.partition(".")[0], expressions.SMALL_FACT)
+            cost += expressions.estimate_match_ns(str(condition.value), size)
+    if rule.expression is not None and cost <= MOST_NS:
+        try:
+            cost += expressions.compiled(rule.expression).estimate_ns(sizes)
+        except Exception:
+            return False  # what cannot be read cannot be tried either
+    return cost > MOST_NS
+
+
+def costly_check(rule: Rule, facts: dict[str, Any]) -> CostlyCheck:
+    """The id of a new message and its age are another with each try, and count as they were at the first."""
+    same = {name: value for name, value in facts.items() if name not in ("id", "age_s")}
+    if facts.get("correlation_id") == facts.get("id"):
+        del same["correlation_id"]
+    tried = msgspec.structs.replace(rule, tripped_until=None, tripped_why=None)
+    return CostlyCheck("rule", jsontext.encode(written(tried)), jsontext.encode(facts), jsontext.encode(same))
+
+
+def answered(rule: Rule, answer: CheckAnswer | None) -> RuleMatch:
+    if answer is None:
+        return RuleMatch(rule, False, "it is tried elsewhere first", 0.0)
+    if not answer.in_time:
+        return RuleMatch(rule, False, f"it took more than {RULE_S} s to look at the message", answer.seconds)
+    return RuleMatch(rule, answer.matched, answer.why, answer.seconds)
 
 
 def considered(rule: Rule, facts: dict[str, Any]) -> RuleMatch:

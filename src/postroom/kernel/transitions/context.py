@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from postroom.errors import MessageNotFound, QueueNotFound, ScopeNotFound, SubscriptionNotFound
 from postroom.ids import Ids
 from postroom.kernel import checks, jsontext
+from postroom.kernel.costly_checks import NO_ANSWERS, Answers, NeededChecks
 from postroom.kernel.directory import Directory
 from postroom.kernel.ledger import EventDraft
 from postroom.kernel.limits import Limits
@@ -105,8 +106,11 @@ class Hooks(Protocol):
 
 
 class TransitionContext:
-    def __init__(self, session: Session, env: KernelEnvironment, hooks: Hooks) -> None:
+    def __init__(
+        self, session: Session, env: KernelEnvironment, hooks: Hooks, answers: Answers = NO_ANSWERS
+    ) -> None:
         self.session = session
+        self.checks = NeededChecks(answers)
         self.env = env
         self.hooks = hooks
         self.limits = env.limits

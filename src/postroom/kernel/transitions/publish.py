@@ -278,8 +278,8 @@ class PublishRun:
         if message.deadline is not None:
             checks.check_deadline(message.deadline, ctx.now)
         if target.schema is not None:
-            content = jsontext.decode_any(body) if message.content_type == checks.JSON else None
-            ctx.env.validators.check(target.schema, content)
+            content = body if message.content_type == checks.JSON else None
+            ctx.env.validators.check(target.schema, content, ctx.checks)
         if not message.hitl_spec:
             return draft_message(ctx, queue, message_id, message, body)
         message, until = ctx.hooks.prepare_review(ctx, queue, message)

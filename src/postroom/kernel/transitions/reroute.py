@@ -3,7 +3,7 @@
 from typing import Any
 
 from postroom.errors import QueueFull
-from postroom.kernel import checks, jsontext
+from postroom.kernel import checks
 from postroom.kernel.facts import MOVED_KEY
 from postroom.kernel.model import ConsumerMode, Queue
 from postroom.kernel.moved_keys import MARK, moved_key
@@ -29,8 +29,8 @@ def check_schema(ctx: TransitionContext, content: Content, queue: Queue) -> None
     """Whether the body is as the queue wants it."""
     schema = find_schema(ctx, queue)
     if schema is not None:
-        is_json = content.content_type == checks.JSON
-        ctx.env.validators.check(schema, jsontext.decode_any(content.body) if is_json else None)
+        body = content.body if content.content_type == checks.JSON else None
+        ctx.env.validators.check(schema, body, ctx.checks)
 
 
 def move_to(ctx: TransitionContext, row: Row, target: Queue, *, cause: dict[str, Any]) -> None:
