@@ -11,6 +11,7 @@ import uvicorn
 
 from postroom.api.app import OfficeApi
 from postroom.api.auth.hosts import is_loopback
+from postroom.app.http_protocol import BoundedHttpProtocol
 from postroom.errors import PostroomError
 from postroom.settings.sections import ApiSettings
 
@@ -95,8 +96,12 @@ class _Server(uvicorn.Server):
                 connection.transport.abort()
 
     async def main_loop(self) -> None:
-        """Wakes once a second, for the date in its answers, instead of ten times; an end is seen at once."""
+        """Wakes once a second, for the date in answers and for who is too slow; an end is seen at once."""
         while not await self.on_tick(0):
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, BoundedHttpProtocol):
+                    connection.check_pace(now)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(TICK_S):
                     await self._ending.wait()
@@ -110,7 +115,7 @@ class _Server(uvicorn.Server):
 async def serving(app: OfficeApi, listener: socket.socket, *, grace_s: int = 5) -> AsyncIterator[None]:
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=BoundedHttpProtocol,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -26,6 +26,7 @@ from postroom.app.redaction import Redactor
 from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone
 from postroom.app.store import LAKE, open_store, store_digest, store_file, store_url
 from postroom.clock import Clock, SystemClock
+from postroom.providers.turn_folders import sweep_turn_folders
 from postroom.services.office_context import ChannelControl, NoChannels, ServerFacts
 from postroom.settings import Secret, SecretMissing, Settings, with_environment
 from postroom.settings.part import SettingsPart
@@ -111,6 +112,8 @@ async def opened(
         listener = listen(settings.api.host, settings.api.port)
     url_of_store = store_url(plan.home, settings, plan.environment)
     async with contextlib.AsyncExitStack() as stack:
+        if ProcessRole.WORKER in plan.roles:
+            await asyncio.to_thread(sweep_turn_folders)
         if listener is not None:
             stack.callback(listener.close)
         room = await stack.enter_async_context(

@@ -10,7 +10,7 @@ import signal
 import struct
 import sys
 import time
-from typing import BinaryIO
+from typing import IO
 
 import msgspec
 
@@ -24,7 +24,7 @@ MOST_BYTES = 1024 * 1024 * 1024
 LENGTH = struct.Struct(">I")
 
 
-def read_frame(stream: BinaryIO) -> bytes | None:
+def read_frame(stream: IO[bytes]) -> bytes | None:
     """None when the other side is gone."""
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:
@@ -34,7 +34,7 @@ def read_frame(stream: BinaryIO) -> bytes | None:
     return body if len(body) == length else None
 
 
-def write_frame(stream: BinaryIO, body: bytes) -> None:
+def write_frame(stream: IO[bytes], body: bytes) -> None:
     stream.write(LENGTH.pack(len(body)) + body)
     stream.flush()
 

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import tempfile
 import uuid
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -23,6 +22,7 @@ from postroom.providers.environment import child_environment
 from postroom.providers.failures import Product
 from postroom.providers.mcp import read_servers
 from postroom.providers.protocol import Permissions, TurnRequest, TurnStream
+from postroom.providers.turn_folders import turn_folder
 from postroom.providers.verdict import guarded
 
 PRODUCT = Product(
@@ -99,8 +99,8 @@ class Claude:
             # The program would take it for the title of some session.
             yield reader.session_lost("not a session id of Claude Code")
             return
-        with tempfile.TemporaryDirectory(prefix="postroom-turn-") as folder:
-            async with aclosing(run_program(self._invocation(request, Path(folder)), reader)) as events:
+        with turn_folder() as folder:
+            async with aclosing(run_program(self._invocation(request, folder), reader)) as events:
                 async for event in events:
                     yield event
 

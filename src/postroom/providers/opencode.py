@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -17,6 +16,7 @@ from postroom.providers.failures import Product
 from postroom.providers.mcp import McpServer, read_servers
 from postroom.providers.opencode_events import OpenCodeReader
 from postroom.providers.protocol import Cause, ErrorKind, Permissions, TurnRequest, TurnStream
+from postroom.providers.turn_folders import turn_folder
 from postroom.providers.verdict import guarded
 
 PRODUCT = Product(
@@ -103,8 +103,8 @@ class OpenCode:
         if request.session_id is not None and not _SESSION.fullmatch(request.session_id):
             yield reader.session_lost("not a session id of OpenCode")
             return
-        with tempfile.TemporaryDirectory(prefix="postroom-turn-") as folder:
-            async with aclosing(run_program(self._invocation(request, Path(folder)), reader)) as events:
+        with turn_folder() as folder:
+            async with aclosing(run_program(self._invocation(request, folder), reader)) as events:
                 async for event in events:
                     yield event
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from postroom.settings.model import Settings
 
 Document = dict[str, Any]
+# What the settings of TinyAGI have, and its set-up page writes.
+CONTRACT_FIELDS = frozenset(
+    {"workspace", "channels", "models", "agents", "custom_providers", "teams", "monitoring"}
+)
 
 
 class SettingUnknown(Invalid):
@@ -82,13 +86,18 @@ class SettingsService(OfficeService):
         return await self._applied()
 
     async def replace(self, caller: Caller, document: Mapping[str, Any]) -> Document:
-        """All of them."""
+        """What clients of the contract know, and what they name besides. What they cannot know stays."""
         require_owner(caller)
         from postroom.settings.model import parse
 
         file = self._context.file
         await asyncio.to_thread(_make_workspace, parse(document, file.path))
-        await asyncio.to_thread(file.replace, document)
+
+        def change(found: Document) -> Document:
+            stays = {name: value for name, value in found.items() if name not in CONTRACT_FIELDS}
+            return stays | dict(document)
+
+        await asyncio.to_thread(file.update, change)
         return await self._applied()
 
     async def _change_one(self, name: str, value: Any) -> Document:

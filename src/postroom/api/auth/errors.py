@@ -76,6 +76,20 @@ class HeadersTooLarge(PostroomError):
     http_status = 431
 
 
+class RequestTooSlow(PostroomError):
+    """The request took too long to arrive. Send it again, over a better connection or in smaller parts."""
+
+    code = "REQUEST_TIMEOUT"
+    http_status = 408
+
+
+class TooManyConnections(PostroomError):
+    """More than {limit} connections are open from one address. Close some, or use one for many requests."""
+
+    code = "TOO_MANY_CONNECTIONS"
+    http_status = 429
+
+
 class RequestTooLarge(PostroomError):
     """The request is larger than the {limit} bytes that limits.request_bytes allows."""
 

@@ -40,7 +40,7 @@ def routes(deps: Dependencies) -> APIRouter:
 
     @api.post("/api/setup", responses=answers(Ok, 400, 409))
     async def setup(caller: Asked, document: Document) -> Json:
-        """Replace all settings."""
+        """Replace what TinyAGI's settings have. Others (`api`, `limits`, …) stay unless they are named."""
         return Json({"ok": True, "settings": await settings.replace(caller, document)})
 
     @api.get("/api/custom-providers", responses=answers(dict[str, AnswerModel]))
