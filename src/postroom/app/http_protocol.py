@@ -25,7 +25,7 @@ CONNECTIONS_PER_ADDRESS = 1000
 class BoundedHttpProtocol(HttpToolsProtocol):
     open_connections: ClassVar[Counter[str]] = Counter()
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._head_bytes = 0
         self._body_bytes = 0
