@@ -236,3 +236,17 @@ async def test_listeners_that_do_not_read_slow_nobody_and_lose_nothing(tmp_path:
         assert [int(number) for number in heard_late] == [int(data["messageId"][1:]) for _, data in told]
         for lazy in stalled:
             lazy.close()
+
+
+async def test_whoever_is_ahead_of_a_restored_store_is_told_that_the_past_has_changed(still: House) -> None:
+    await still.room.record("note", "1", {})
+    last = (await still.room.head()).seq
+    ahead = {"Last-Event-ID": str(last + 1000)}
+    async with listening(still.http, headers=ahead) as listener:
+        name, data = await listener.next()
+        assert (name, data["last"], data["after"]) == ("events:changed", last, str(last + 1000))
+        assert "The past has changed" in data["message"]
+        assert listener.last_id == str(last)
+        sent = {"message": "@coder hello", "channel": "web", "sender": "Ann"}
+        assert (await still.http.post("/api/message", json=sent)).status_code == 200
+        await listener.next()

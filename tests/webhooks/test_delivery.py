@@ -23,8 +23,9 @@ from postroom.webhooks import delivery as deliveries
 from postroom.webhooks.addresses import networks, nowhere
 from postroom.webhooks.certificates import trusting
 from postroom.webhooks.concurrency import AT_ONCE, LONGEST_S, ReceiverLimits
-from postroom.webhooks.delivery import DeliveryWorkers
+from postroom.webhooks.delivery import MOST_GIVEN_UP, DeliveryWorkers
 from postroom.webhooks.service import WebhookService, make_queue
+from tests.acceptance.office import until
 from tests.api.queue.receiver import Receiver, everywhere
 from tests.webhooks.authority import Authority
 
@@ -85,7 +86,11 @@ async def send(room: Room, url: str, **options: Any) -> str:
             kind=webhooks.KIND, key=hook.id, data=msgspec.to_builtins(hook), tenant="default"
         )
     )
-    told = webhooks.envelope(webhooks.TEST, f"evt_{url}", "default", {}, 0)
+    return await deliver(room, hook)
+
+
+async def deliver(room: Room, hook: Webhook, number: int = 0) -> str:
+    told = webhooks.envelope(webhooks.TEST, f"evt_{hook.url}_{number}", "default", {}, 0)
     return (await room.run(webhooks.delivery(hook, told, None)))[0].id
 
 
@@ -275,3 +280,34 @@ def test_who_does_not_answer_gets_few_couriers() -> None:
     assert crowd.enter("quick") is None, "others are not concerned"
     crowd.leave("slow", answered=True)
     assert crowd.enter("slow") is None, "it answers again"
+
+
+async def test_a_webhook_that_nobody_answers_is_switched_off_with_a_word(
+    tmp_path: Path, names: dict[str, str]
+) -> None:
+    """Or what is forgotten makes dead letters for ever."""
+    names[HOST] = "127.0.0.1"
+
+    async def hook_now(room: Room, key: str) -> Webhook:
+        found = await room.look(lambda reader: reader.document("default", webhooks.KIND, key))
+        assert found is not None
+        return webhooks.read(found.data)
+
+    async with telling(tmp_path, inside=nowhere) as room:
+        url = f"https://{HOST}:1/"
+        await settled(room, await send(room, url))
+        hook = await hook_now(room, f"hook-{url}")
+        for number in range(1, MOST_GIVEN_UP):
+            assert (await hook_now(room, hook.id)).status == "active", number
+            assert (await settled(room, await deliver(room, hook, number))).state == "dead"
+
+        async def is_off() -> bool:
+            return (await hook_now(room, hook.id)).status == "inactive"
+
+        await until(is_off)
+        off = await hook_now(room, hook.id)
+        assert off.problem.startswith(f"switched off: {MOST_GIVEN_UP} deliveries in a row were given up")
+        after = await settled(room, await deliver(room, hook, 999))
+        assert after.state == "cancelled", "no dead letter any more"
+        [told] = [event async for event in room.events(0) if event.details.get("problem")]
+        assert told.type == "webhook.updated"

@@ -43,6 +43,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: int = 0
     acts_as: tuple[tuple[str, str], ...] | None = None
     """Whom lists must let in for it to be told: who made it. None: an administrator, or nobody knows."""
+    problem: str = ""
+    """Why it was switched off, when nobody did it."""
 
     def wants(self, event_type: str, time: int) -> bool:
         """Whether it is told of an event of that time; never of what was before it."""

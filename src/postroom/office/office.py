@@ -102,7 +102,9 @@ class Office:
             clock=self._clock,
             lease_s=settings.limits.lease_s,
         )
-        self._scheduler = Scheduler(room, lambda: self._directory, deps.clock)
+        self._scheduler = Scheduler(
+            room, lambda: self._directory, deps.clock, overlap=settings.schedules.overlap
+        )
         self._schedules = Schedules(
             room,
             lambda: self._directory,

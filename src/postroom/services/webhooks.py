@@ -119,6 +119,7 @@ class Webhooks(MessageService):
                 own_mail=found.own_mail and caller.is_owner,
                 updated_at=self._now(),
                 acts_as=caller.acts_as,
+                problem="",
             )
             return await self._save(call, changed)
 

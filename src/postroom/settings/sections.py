@@ -168,6 +168,7 @@ class ScheduleSettings(SettingsPart):
 
     zone: Annotated[str, AfterValidator(_zone)] | None = None
     missed: Literal["once", "skip", "all"] = "once"
+    overlap: bool = Field(default=False, description="Send although what was sent before is still worked on")
 
 
 _REGULARLY = re.compile(r"(\d{1,5})\s*(m|h|d)")

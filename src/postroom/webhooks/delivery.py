@@ -7,11 +7,12 @@ import time
 from typing import Any
 
 import httpx2
+import msgspec
 
 from postroom.clock import SECOND, Clock
 from postroom.errors import PostroomError
 from postroom.kernel import commands as c
-from postroom.kernel import jsontext, webhooks
+from postroom.kernel import jsontext, service_commands, webhooks
 from postroom.kernel.reader import Reader
 from postroom.kernel.rows import Stored
 from postroom.kernel.webhooks import Webhook
@@ -27,6 +28,8 @@ TIMEOUT_S = 10.0
 LEASE_S = 60.0
 AT_ONCE = 10
 WAIT_S = 5.0
+# So many given up in a row, each after all its tries, and the webhook is switched off.
+MOST_GIVEN_UP = 20
 
 
 class DeliveryWorkers:
@@ -46,6 +49,8 @@ class DeliveryWorkers:
         self._busy: set[asyncio.Task[None]] = set()
         self._crowd = ReceiverLimits()
         self._entitlement = Entitlement(room)
+        self._given_up: dict[str, int] = {}
+        """Of each webhook, how many deliveries were given up since one arrived."""
 
     def stop(self) -> None:
         self._stop.set()
@@ -126,12 +131,38 @@ class DeliveryWorkers:
             outcome = await self._tried(client, hook, told)
             self._crowd.leave(hook.id, answered="status_code" in outcome)
             if outcome.pop("delivered"):
+                self._given_up.pop(hook.id, None)
                 await self._room.run(c.Complete(result=outcome, **held))
                 return
             retry = row.attempts < hook.max_retries and not outcome.get("final")
             await self._room.run(c.Fail(reason=outcome["problem"], retry=retry, **held))
+            if not retry:
+                await self._count_given_up(hook, outcome["problem"])
         except PostroomError as error:
             log.warning("a delivery could not be settled: %s", error)
+
+    async def _count_given_up(self, hook: Webhook, problem: str) -> None:
+        """A webhook that nobody answers any more is switched off, or it would make dead letters for ever."""
+        self._given_up[hook.id] = count = self._given_up.get(hook.id, 0) + 1
+        if count < MOST_GIVEN_UP:
+            return
+        del self._given_up[hook.id]
+        why = f"switched off: {count} deliveries in a row were given up, the last one because: {problem}"
+        found = await self._room.look(lambda reader: reader.document(hook.tenant, webhooks.KIND, hook.id))
+        now = webhooks.read(found.data) if found is not None and not found.gone else None
+        if now is None or now.updated_at != hook.updated_at or now.status != "active":
+            return  # somebody has changed it meanwhile
+        off = msgspec.structs.replace(now, status="inactive", problem=why, updated_at=self._clock.now())
+        command = service_commands.PutServiceDocument(
+            kind=webhooks.KIND,
+            key=hook.id,
+            data=msgspec.to_builtins(off),
+            note={"id": hook.id, "problem": why},
+            actor="webhooks",
+            tenant=hook.tenant,
+        )
+        await self._room.run(command)
+        log.error("the webhook %s is %s", hook.id, why)
 
     def _find_hook(self, reader: Reader, labels: dict[str, Any], told: bytes) -> Webhook | None:
         """Where this may be sent now."""

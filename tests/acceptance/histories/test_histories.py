@@ -11,8 +11,9 @@ import pytest
 
 import postroom
 from tests.acceptance.crashes.campaign import Nursery, nursery
+from tests.acceptance.histories.life import everything
 from tests.acceptance.histories.plans import fan_outs, history
-from tests.acceptance.histories.verdicts import problems
+from tests.acceptance.histories.verdicts import judge, problems
 
 IN_CI, IN_FULL = 50, 1000
 # So many go together, to fit the length of a test.
@@ -34,6 +35,21 @@ async def go_through(lives: Nursery, folder: Path, seed: int) -> None:
     assert lives.follow(folder, plan, None)["code"] == 0
     found = await problems(folder)
     assert not found, f"history {seed}, killed at {kills}:\n" + "\n".join(found)
+
+
+async def test_an_office_that_forgets_or_repeats_would_be_found_out(lives: Nursery, tmp_path: Path) -> None:
+    """Or the tests here would prove nothing: whatever was told is taken away, and told twice."""
+    plan, _ = history(1)
+    assert lives.follow(tmp_path, plan, None)["code"] == 0
+    async with postroom.open(str(tmp_path / "room.db"), durability="relaxed", housekeeping=False) as room:
+        found = await everything(room)
+    assert judge(set(), found, set(), {}) == []
+    told = [each for each in found if each.message_type in ("office.reply", "office.failure")]
+    assert told
+    for each in told:
+        assert judge(set(), [other for other in found if other is not each], set(), {}), each
+        assert judge(set(), [*found, each], set(), {}), each
+    assert judge({999}, found, set(), {}) == ["message 999 was accepted and is gone"]
 
 
 @pytest.mark.parametrize("first", range(0, IN_CI, TOGETHER))

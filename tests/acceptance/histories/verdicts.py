@@ -20,19 +20,29 @@ async def problems(folder: Path) -> list[str]:
         found = await everything(room)
         paused = {each.conversation: each.person for each in await pauses.paused_conversations(room)}
         held = {each.id for each in found if each.state is State.DELAYED and await is_held(room, each)}
-        return _judge(folder, found, held, paused) + _unread(found)
+        accepted = {int(line) for line in (folder / ACCEPTED).read_text().split()}
+        return judge(accepted, found, held, paused) + _unread(found)
 
 
-def _judge(folder: Path, found: list[Message], held: set[str], paused: dict[str, str | None]) -> list[str]:
+def judge(
+    accepted: set[int], found: list[Message], held: set[str], paused: dict[str, str | None]
+) -> list[str]:
     told = [each for each in found if each.queue == "outbox/web"]
     mail = [each for each in found if each.message_type in ("office.mail", "office.note")]
     answers = Counter(each.causation_id for each in told if each.message_type == "office.reply")
-    failures = Counter(each.causation_id for each in told if each.message_type == "office.failure")
+    # Of several messages that failed in one turn, one failure tells, by their ids.
+    failures = Counter(
+        dead.id
+        for each in told
+        if each.message_type == "office.failure"
+        for dead in mail
+        if dead.id == each.causation_id or dead.id in each.body["text"]
+    )
     parts = Counter(part.partition(":")[0] for each in told for part in each.body.get("parts", ()))
     notices = {(each.sender_id, each.correlation_id) for each in told if each.message_type == "office.notice"}
     people_told = {person for person, _ in notices}
     bad: list[str] = []
-    for number in sorted({int(line) for line in (folder / ACCEPTED).read_text().split()}):
+    for number in sorted(accepted):
         if not any(each.correlation_id == f"web:{number}" for each in mail):
             bad.append(f"message {number} was accepted and is gone")
     waiting = {each.correlation_id for each in mail if each.id in held}

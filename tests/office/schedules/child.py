@@ -26,7 +26,7 @@ async def main(url: str, begin: int, factor: int) -> None:
         try:
             async with postroom.open(url, clock=clock, housekeeping=False, durability="relaxed") as room:
                 print("owner", flush=True)
-                await Scheduler(room, lambda: DIRECTORY, clock).run()
+                await Scheduler(room, lambda: DIRECTORY, clock, overlap=True).run()
         except StoreInUse:
             await asyncio.sleep(0.01)
 

@@ -303,7 +303,7 @@ async def test_an_agent_that_is_gone_is_told_of_and_stops_nothing(
     book = a_book(room, clock)
     await book.add("lead", "x", cron="0 9 * * *", label="lost")
     await book.add("coder", "y", cron="0 9 * * *")
-    work = Scheduler(room, lambda: OfficeDirectory([AgentRef("coder")]), clock)
+    work = Scheduler(room, lambda: OfficeDirectory([AgentRef("coder")]), clock, overlap=True)
     clock.set(moment(NINE))
     await work.round()
     assert len(await mail(room)) == 1
@@ -351,7 +351,7 @@ async def test_a_stumble_does_not_end_the_rounds(
         return DIRECTORY
 
     await a_book(room, clock).add("coder", "x", cron="0 9 * * *")
-    work = Scheduler(room, directory, clock)
+    work = Scheduler(room, directory, clock, overlap=True)
     clock.set(moment(NINE))
     assert await work.round() == PAUSE_S
     assert "a stone" in caplog.text
@@ -406,3 +406,23 @@ async def test_a_letter_to_a_team_goes_to_its_leader(room: Room, clock: ManualCl
     await work.round()
     [letter] = await mail(room, DIRECTORY.leader_of("dev") or "")
     assert (letter.body["team"], letter.channel, letter.sender_id) == ("dev", "telegram", "42")
+
+
+async def test_a_schedule_whose_run_is_not_over_sends_no_other(room: Room, clock: ManualClock) -> None:
+    await furnish(room)
+    book, work = a_book(room, clock), Scheduler(room, lambda: DIRECTORY, clock)
+    await book.add("coder", "Report", cron="0 * * * *", label="hourly")
+    await book.add("lead", "Each", cron="0 * * * *", label="each", missed="all")
+    for hour in (9, 10, 11):
+        clock.set(moment(f"2026-05-05T{hour:02}:00Z"))
+        await work.round()
+    assert len(await mail(room)) == 1
+    found = await book.look("hourly")
+    assert (found.progress.fired, found.progress.problem) == (1, "what it sent before is still worked on")
+    assert len(await mail(room, "lead")) == 3, "who wants all that was missed wants each"
+    [claimed] = await room.claim(queues.inbox("coder"))
+    await room.complete(claimed, {"answer": "done"})
+    clock.set(moment("2026-05-05T12:00Z"))
+    await work.round()
+    assert slots(await mail(room)) == [NINE, "2026-05-05T12:00:00.000Z"]
+    assert (await book.look("hourly")).progress.problem == ""

@@ -178,6 +178,7 @@ def webhook(hook: Webhook) -> dict[str, Any]:
         "events": list(hook.events),
         "status": hook.status,
         "max_retries": hook.max_retries,
+        "problem": hook.problem or None,
         "description": hook.description,
         "created_at": when(hook.created_at),
         "updated_at": when(hook.updated_at),

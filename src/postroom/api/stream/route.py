@@ -36,10 +36,9 @@ def routes(deps: Dependencies, tail: EventTail) -> APIRouter:
             start = place(last_event_id, "Last-Event-ID")
         elif since:
             start = place(since, "since")
-        start = min(start, tail.end)
         wanted = EventFilter(words(type), words(agent), words(team))
         now = deps.clock.now() // 1000
-        greeting = frame(start, "connected", {"timestamp": now}).wire
+        greeting = frame(min(start, tail.end), "connected", {"timestamp": now}).wire
 
         async def body():
             yield greeting

@@ -24,6 +24,7 @@ KEEP_ALIVE = b": keep-alive\n\n"
 # Events that come within this time go out together: with many listeners that saves most of the work.
 GATHER_S = 0.02
 PER_LISTENER_S = 0.0002
+CHANGED = "The past has changed: an older copy of the store was restored. Read everything anew."
 
 Translate = Callable[[Event], Awaitable[Sequence[tuple[str, Mapping[str, Any]]]]]
 """What clients are told of a ledger event: names and data, none for most."""
@@ -121,6 +122,16 @@ class EventTail:
         at = start
         self.listeners += 1
         try:
+            if at.seq > self._end.seq and at.seq > (head := await self._room.head()).seq:
+                # What they have seen is not there any more: an older copy of the store was restored.
+                at = StreamPosition(head.seq, LAST_PART)
+                changed = {
+                    "type": "events:changed",
+                    "after": str(start),
+                    "last": head.seq,
+                    "message": CHANGED,
+                }
+                yield frame(at, "events:changed", changed).wire
             while not self._closed:
                 bell = self._bell
                 if at < self._begin:

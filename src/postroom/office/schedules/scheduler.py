@@ -15,12 +15,14 @@ from postroom.clock import SECOND, Clock
 from postroom.errors import Conflict, DocumentChanged, IdempotencyConflict, PostroomError, StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.model import Document
+from postroom.kernel.states import OPEN
+from postroom.office import queues
 from postroom.office.documents import everything
 from postroom.office.intake.routing import Addressee, OfficeDirectory
 from postroom.office.ports import RoomPort
 from postroom.office.schedules import firing
 from postroom.office.schedules.due import Due, due
-from postroom.office.schedules.model import PROGRESS, SCHEDULE, StoredSchedule, filed
+from postroom.office.schedules.model import PROGRESS, SCHEDULE, Missed, StoredSchedule, filed, slot_key
 
 log = logging.getLogger("postroom.schedules")
 
@@ -29,11 +31,22 @@ PAUSE_S = 2.0
 LOOK_S = 5.0
 # What was dealt with this far ahead was dealt with under a clock that was wrong.
 AHEAD = 3600 * SECOND
+PAGE = 100
+STILL_RUNNING = "what it sent before is still worked on"
 
 
 class Scheduler:
-    def __init__(self, room: RoomPort, directory: Callable[[], OfficeDirectory], clock: Clock) -> None:
+    def __init__(
+        self,
+        room: RoomPort,
+        directory: Callable[[], OfficeDirectory],
+        clock: Clock,
+        *,
+        overlap: bool = False,
+    ) -> None:
+        """With `overlap` a schedule is sent although what it sent before is still worked on."""
         self._room = room
+        self._overlap = overlap
         self._clock = clock
         self._leader = room.leader("schedules")
         self._term = 0
@@ -183,6 +196,9 @@ class Scheduler:
         problem = "" if to else f'there is no agent or team "{schedule.to}"'
         if problem:
             log.error("the schedule %s was not sent: %s", schedule.label, problem)
+        elif await self._is_running(one):
+            problem, come = STILL_RUNNING, Due((), come.after, True)
+            log.warning("the schedule %s was not sent: %s", schedule.label, problem)
         elif come.skipped:
             log.warning("the schedule %s missed times, which were passed over", schedule.label)
         try:
@@ -194,6 +210,17 @@ class Scheduler:
             # It was sent for this time before, in other words, under a clock that ran ahead.
             await self._commit(one, Due((), come.after, True), to)
         return True
+
+    async def _is_running(self, one: StoredSchedule) -> bool:
+        """Whether what it sent last is still open, so that another would pile up. Who wants all that was
+        missed wants each."""
+        last = one.progress.last_slot
+        if self._overlap or last is None or one.schedule.missed is Missed.ALL:
+            return False
+        page = await self._room.messages(
+            scope=queues.SCOPE, correlation_id=slot_key(one.schedule.id, last), state=tuple(OPEN), limit=PAGE
+        )
+        return any(not queues.is_outbox(message.queue) for message in page.messages)
 
     async def _commit(self, one: StoredSchedule, come: Due, to: Addressee | None, problem: str = "") -> None:
         progress = firing.gone_on(one, come, to, problem)

@@ -235,7 +235,9 @@ def failed(batch: Batch, agent: str, turn: TurnResult, problem: Failed, rules: T
         if final:
             over.append(message)
     if over and not is_combined(primary):
-        commands += tell(primary, agent, gave_up(agent, problem.message, over), kind="office.failure")
+        words = gave_up(agent, problem.message, over)
+        others = [talk for talk in _together(batch) if any(each.correlation_id == talk for each in over)]
+        commands += tell(primary, agent, words, kind="office.failure", together=others)
     return [*commands, *remember(primary, agent, turn)]
 
 
