@@ -36,19 +36,25 @@ class RandomIds:
 
     def __init__(self) -> None:
         self._stock: list[str] = []
+        self._nonces: list[str] = []
 
     def make(self, count: int, now: int) -> list[str]:
         head, stock = _head(now), self._stock
         if len(stock) < count:
             more = max(self.STOCK, count)
             stock += _tails(os.urandom(10 * more).hex(), more)
+        if count == 1:
+            return [head + stock.pop()]
         kept = len(stock) - count
         tails = stock[kept:]
         del stock[kept:]
         return [head + tail for tail in tails]
 
     def nonce(self) -> str:
-        return os.urandom(8).hex()
+        if not self._nonces:
+            chance = os.urandom(8 * self.STOCK).hex()
+            self._nonces = [chance[i : i + 16] for i in range(0, len(chance), 16)]
+        return self._nonces.pop()
 
 
 class SeededIds:

@@ -130,17 +130,21 @@ class Engine:
         outcomes = [CommandOutcome() for _ in commands]
         claiming: list[tuple[CommandOutcome, c.Claim]] = []
         publishing: PublishRun | None = None
+        is_audited = False
         for outcome, command in zip(outcomes, commands, strict=True):
-            if type(command) is c.Claim:
+            kind = type(command)
+            if command.audit is not None or kind is c.Unit:
+                is_audited = True
+            if kind is c.Claim:
                 claiming.append((outcome, command))
                 continue
             ctx.actor, ctx.tenant = command.actor, command.tenant
             try:
-                if type(command) is c.PublishLike or type(command) is c.Publish:
+                if kind is c.PublishLike or kind is c.Publish:
                     if publishing is None:
                         publishing = PublishRun(ctx, len(commands))
                     outcome.value = publishing.take(command)
-                elif type(command) is c.Complete:
+                elif kind is c.Complete:
                     settle.complete(ctx, command)
                 else:
                     if publishing is not None:
@@ -153,14 +157,13 @@ class Engine:
             self._claim(ctx, claiming)
         if ctx.checks.missing:
             raise ChecksNeeded(ctx.checks.missing)
-        self._audit(session, commands, outcomes)
+        if is_audited:
+            self._audit(session, commands, outcomes)
         session.flush()
         tx.woken = ctx.woken
         return AppliedGroup(outcomes, ctx.woken, session.has_news)
 
     def _audit(self, session: Session, commands: Sequence[c.Command], outcomes: list[CommandOutcome]) -> None:
-        if all(command.audit is None and type(command) is not c.Unit for command in commands):
-            return
         applied = [
             (command, outcome.value)
             for command, outcome in zip(commands, outcomes, strict=True)

@@ -33,24 +33,18 @@ def encode_strict(value: Any, field: str) -> bytes:
 
 
 _SCALARS = frozenset({str, int, bool, type(None)})
-_SCALARS_AND_LISTS = _SCALARS | {list}
-_NAMES = frozenset({str})
 
 
 def _flat(value: Any) -> bool:
     """Most bodies are a few named texts, numbers and lists of such, which need no closer look."""
-    kind = type(value)
-    if kind is not dict:
-        return kind in _SCALARS
-    if not _NAMES.issuperset(map(type, value)):
-        return False
-    kinds = set(map(type, value.values()))
-    if kinds <= _SCALARS:
-        return True
-    if not kinds <= _SCALARS_AND_LISTS:
-        return False
-    lists = [item for item in value.values() if type(item) is list]
-    return all(_SCALARS.issuperset(map(type, items)) for items in lists)
+    if type(value) is not dict:
+        return type(value) in _SCALARS
+    for name, item in value.items():
+        if type(name) is not str:
+            return False
+        if type(item) not in _SCALARS and not (type(item) is list and _SCALARS.issuperset(map(type, item))):
+            return False
+    return True
 
 
 def _refuse_foreign(value: Any, field: str) -> None:

@@ -85,13 +85,12 @@ class Session:
 
     def flush(self) -> None:
         """Send what was gathered, each savepoint opened before what it has to undo."""
-        self._flush(all_savepoints=False)
+        if self._levels:
+            self._flush_levels(all_savepoints=False)
+        else:
+            self._send(self.changes)
 
-    def _flush(self, *, all_savepoints: bool) -> None:
-        if not self._levels:
-            if self.changes:
-                self._send(self.changes)
-            return
+    def _flush_levels(self, *, all_savepoints: bool) -> None:
         gathered = [*self._outer, self.changes]
         if not all_savepoints:
             while gathered and not gathered[-1]:
@@ -104,7 +103,8 @@ class Session:
                 self._send(changes)
 
     def _send(self, changes: Changes) -> None:
-        self.has_news = self.has_news or bool(changes.events)
+        if changes.events:
+            self.has_news = True
         if self._counted:
             for (queue_id, subscription_id, state), delta in changes.counts.items():
                 counted = self._counted.get((queue_id, subscription_id))
@@ -117,7 +117,10 @@ class Session:
     @property
     def direct(self) -> Transaction:
         """The transaction itself, for rare writes; everything gathered is sent before them."""
-        self._flush(all_savepoints=True)
+        if self._levels:
+            self._flush_levels(all_savepoints=True)
+        else:
+            self._send(self.changes)
         return self.tx
 
     @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 import msgspec
 
@@ -38,7 +39,7 @@ class ClaimRun:
         self._wanted: defaultdict[Source, int] = defaultdict(int)
         for command in commands:
             self._wanted[_source(command)] += command.limit if isinstance(command.limit, int) else 0
-        self._lines: dict[Source, list[Line]] = {}
+        self._lines: dict[Any, list[Line]] = {}
         self._stock: dict[tuple[int, ...], list[Stored]] = {}
         self._dry: set[tuple[int, ...]] = set()
         self._workers: set[str] = set()
@@ -74,22 +75,24 @@ class ClaimRun:
         return ClaimedBatch(taken) if taken else ClaimedBatch(taken, ctx.session.due(0, 0).next_at)
 
     def _open_lines(self, command: c.Claim) -> list[Line]:
-        """Where this claim may take from; looked up once for all like claims of the group."""
-        source = _source(command)
-        lines = self._lines.get(source)
+        """Where this claim may take from; looked up once for all like claims."""
+        # Of single queues it is remembered; lists of them could be put together in any number of ways.
+        notes = self._ctx.session.directory.notes if len(command.queues) == 1 else self._lines
+        key = (ClaimRun, *_source(command))
+        lines = notes.get(key)
         if lines is None:
             if not command.queues:
                 raise InvalidField("queues", "must name at least one queue")
             ctx = self._ctx
             known = [(queue, _line(ctx, queue, command)) for queue in map(ctx.queue, command.queues)]
-            lines = self._lines[source] = [line for line in known if ctx.is_open(line[0])]
+            lines = notes[key] = [line for line in known if ctx.is_open(line[0])]
         return lines
 
     def _take(self, lines: list[Line], limit: int, command: c.Claim) -> list[Stored]:
         """From one line, or from several without limits of their own."""
         ctx, now = self._ctx, self._ctx.now
         queue, line = lines[0]
-        numbers = tuple(dict.fromkeys(line for _, line in lines))
+        numbers = (line,) if len(lines) == 1 else tuple(dict.fromkeys(line for _, line in lines))
         if queue.settings.concurrency is not None:
             self.end()
             claimed = ctx.session.counts(queue.id, max(0, -line)).claimed
@@ -99,27 +102,35 @@ class ClaimRun:
             found = self._next(numbers, limit - len(taken), command)
             if not found:
                 break
-            over = [stored.row for stored in found if _is_over(stored.row, now)]
+            rows = [stored.row for stored in found]
+            over = [row for row in rows if row.expires_at is not None and row.expires_at <= now]
             if over:
                 self._expire(over)
                 # What ends with them, a review perhaps, may have changed others too.
                 found = [stored for stored in found if stored.row.state == State.PENDING]
-            queues = {line: queue for queue, line in lines}
-            for line, group in groupby((stored.row for stored in found), key=_line_of):
-                queue, seconds = queues[line], command.lease_s
-                if seconds is None:
-                    seconds = queue.settings.visibility_timeout_s
-                until = now + micros(seconds)
-                for end, rows in groupby(group, key=lambda row: due.lease_end(ctx, row, until)):
-                    self._hand_out(queue, (line, worker, end, command.actor), rows)
+                rows = [stored.row for stored in found]
+            if len(lines) == 1:
+                self._hand_out(queue, line, worker, command, rows)
+            else:
+                queues = {line: queue for queue, line in lines}
+                for line, group in groupby(rows, key=_line_of):
+                    self._hand_out(queues[line], line, worker, command, group)
             taken += found
         return taken
 
-    def _hand_out(self, queue: Queue, terms: Terms, rows: Iterable[Row]) -> None:
+    def _hand_out(self, queue: Queue, line: int, worker: str, command: c.Claim, rows: Iterable[Row]) -> None:
+        ctx = self._ctx
+        seconds = queue.settings.visibility_timeout_s if command.lease_s is None else command.lease_s
+        until = ctx.now + micros(seconds)
+        for row in rows:
+            end = until if row.expires_at is None else due.lease_end(ctx, row, until)
+            self._add_claimed(queue, (line, worker, end, command.actor), row)
+
+    def _add_claimed(self, queue: Queue, terms: Terms, row: Row) -> None:
         if self._terms is None or terms != self._terms[1]:
             self.end()
             self._terms = (queue, terms)
-        self._claimed += rows
+        self._claimed.append(row)
 
     def _next(self, lines: tuple[int, ...], count: int, command: c.Claim) -> list[Stored]:
         """The next rows of these lines: from stock, or as many as this and all like claims may need."""
@@ -183,10 +194,6 @@ def _together(lines: list[Line]) -> Iterator[list[Line]]:
 
 def _line_of(row: Row) -> int:
     return row.line
-
-
-def _is_over(row: Row, now: int) -> bool:
-    return row.expires_at is not None and row.expires_at <= now
 
 
 def _source(command: c.Claim) -> Source:

@@ -326,7 +326,8 @@ class TransitionContext:
                 _completed(row.attempts, subscription),
             )
         )
-        self._trigger(row, Change.COMPLETED)
+        if subscription is None and self.has_rules(row.scope_id):
+            self._trigger(row, Change.COMPLETED)
 
     def move(
         self, row: Row, change: Change, target: State, *, shape: Shape = Shape.CHANGED, **data: Any

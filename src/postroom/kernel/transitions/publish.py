@@ -109,7 +109,8 @@ class Pattern(msgspec.Struct, frozen=True):
         return self.queue.settings.ordering is Ordering.FIFO and self.row.due_at is None
 
     def begin(self, now: int) -> UniformMessages:
-        row = msgspec.structs.replace(self.row, correlation_id=self.like.correlation_id or None)
+        row = msgspec.structs.replace(self.row)
+        row.correlation_id = self.like.correlation_id or None
         if self.is_timeless:
             row.sort_key = row.created_at = row.updated_at = now
         return UniformMessages(row, msgspec.structs.replace(self.content), [], [])

@@ -100,6 +100,7 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
         self.woken: Mapping[int, int] = {}
         self._is_renewed = False
         self._chaining = Chaining(memory.head)
+        self._head = memory.head
         self._message_seq = memory.message_seq
         self._record_seq = memory.record_seq
         self._next_due = memory.next_due
@@ -110,17 +111,27 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
     def finish(self) -> None:
         """Add what only the end knows; it goes with the commit."""
         head, before = self._chaining.head, self._memory.head
-        figures: list[tuple[Any, ...]] = [(*key, n, None, None, None) for key, n in self._deltas.items() if n]
+        bound: list[Any] = []
+        rows = 0
+        for (queue_id, subscription_id, state), n in self._deltas.items():
+            if n:
+                bound += (queue_id, subscription_id, state, n, None, None, None)
+                rows += 1
         if head.seq != before.seq or self._message_seq != self._memory.message_seq:
-            figures.append((0, 0, "head", head.seq - before.seq, head.hash, head.time, self._message_seq))
-        for start in range(0, len(figures), FIGURES_AT_ONCE):
-            some = figures[start : start + FIGURES_AT_ONCE]
-            self._writer.write(ADD_FIGURES[len(some)], [value for figure in some for value in figure])
+            bound += (0, 0, "head", head.seq - before.seq, head.hash, head.time, self._message_seq)
+            rows += 1
+        while rows > FIGURES_AT_ONCE:
+            self._writer.write(ADD_FIGURES[FIGURES_AT_ONCE], bound[: 7 * FIGURES_AT_ONCE])
+            del bound[: 7 * FIGURES_AT_ONCE]
+            rows -= FIGURES_AT_ONCE
+        if rows:
+            self._writer.write(ADD_FIGURES[rows], bound)
+        self._head = head
 
     def settle(self) -> None:
         """The commit has happened: what was gathered is now what is known."""
         memory = self._memory
-        memory.head = self._chaining.head
+        memory.head = self._head
         memory.message_seq = self._message_seq
         memory.record_seq = self._record_seq
         memory.next_due = self._next_due
@@ -175,7 +186,8 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
         row, content, ids = batch.row, batch.content, batch.ids
         first = row.seq = self._message_seq + 1
         self._message_seq += len(ids)
-        self._watch((row,))
+        if row.due_at is not None and row.due_at < self._next_due:
+            self._next_due = row.due_at
         if len(ids) == 1:
             row.id = ids[0]
             row.correlation_id = row.correlation_id or ids[0]
@@ -218,7 +230,12 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
         self._writer.write(SQL["save_extended_list"], (self.now, leases))
 
     def _save_completed(self, rows: Sequence[Row]) -> None:
-        if len(rows) == 1 or any(row.result is not None for row in rows):
+        if len(rows) == 1:
+            [row] = rows
+            bindings = (row.finished_at, row.finished_at, row.result, row.seq)
+            self._writer.write(SQL["save_completed"], bindings)
+            return
+        if any(row.result is not None for row in rows):
             super()._save_completed(rows)
             return
         numbers = jsontext.text([row.seq for row in rows])
@@ -265,6 +282,9 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
         return found
 
     def add_counts(self, deltas: Mapping[CountKey, int]) -> None:
+        if not self._deltas:
+            self._deltas = dict(deltas)
+            return
         for key, n in deltas.items():
             self._deltas[key] = self._deltas.get(key, 0) + n
 
