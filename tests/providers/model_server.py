@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.loopback import serving
 from tests.providers import model_wire as wire
 
 FAILURES = {
@@ -56,8 +57,6 @@ class ModelServer:
                     break
         except (ConnectionError, asyncio.IncompleteReadError):
             self.dropped.set()
-        finally:
-            writer.close()
 
     async def _answer(
         self, request: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -155,20 +154,6 @@ def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
 @asynccontextmanager
 async def model_server(port: int = 0) -> AsyncIterator[ModelServer]:
     served = ModelServer()
-    tasks: set[asyncio.Task[None]] = set()
-
-    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(served.serve(reader, writer))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    server = await asyncio.start_server(connected, "127.0.0.1", port)
-    served.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    try:
+    async with serving(served.serve, port=port) as found:
+        served.url = f"http://127.0.0.1:{found}"
         yield served
-    finally:
-        server.close()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.wait_closed()

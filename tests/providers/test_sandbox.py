@@ -36,6 +36,7 @@ from postroom.providers.minder import process_table
 from postroom.providers.opencode import OpenCode
 from postroom.providers.protocol import Sandbox, SandboxMode
 from postroom.providers.sandbox import Confinement
+from tests.loopback import serving
 from tests.providers.conftest import FAKES, LIMITS, Office, tell, until
 
 SECRET = "known to its owner alone"
@@ -225,9 +226,10 @@ async def test_temporary_files_are_the_turns_own(
 async def test_the_network_is_open_for_the_model_is_behind_it(
     confinement: Confinement, premises: Premises
 ) -> None:
-    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        pass
+
+    async with serving(hang_up) as port:
         assert await premises.obey(("connect", port)) == ["connected"]
 
 

@@ -27,6 +27,7 @@ from postroom.webhooks.delivery import MOST_GIVEN_UP, DeliveryWorkers
 from postroom.webhooks.service import WebhookService, make_queue
 from tests.acceptance.office import until
 from tests.api.queue.receiver import Receiver, everywhere
+from tests.loopback import serving
 from tests.webhooks.authority import Authority
 
 HOST = "hooks.example.org"
@@ -62,11 +63,8 @@ async def telling(folder: Path, **options: Any) -> AsyncIterator[Room]:
 @contextlib.asynccontextmanager
 async def answering(tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[Receiver, int]]:
     receiver = Receiver(0)
-    server = await asyncio.start_server(receiver.handle, "127.0.0.1", 0, ssl=tls)
-    try:
-        yield receiver, server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
+    async with serving(receiver.handle, tls=tls) as port:
+        yield receiver, port
 
 
 async def send(room: Room, url: str, **options: Any) -> str:
@@ -207,11 +205,8 @@ async def test_redirects_are_not_followed(tmp_path: Path) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 307 Go\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n")
         await writer.drain()
-        writer.close()
 
-    server = await asyncio.start_server(elsewhere, "127.0.0.1", 0)
-    async with telling(tmp_path) as room, server:
-        port = server.sockets[0].getsockname()[1]
+    async with telling(tmp_path) as room, serving(elsewhere) as port:
         message = await settled(room, await send(room, f"http://127.0.0.1:{port}/"))
         assert "answered with 307" in (message.failure_reason or "")
 
@@ -221,12 +216,9 @@ async def test_a_silent_receiver_is_given_up_and_others_get_theirs(
 ) -> None:
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
-        writer.close()
 
     monkeypatch.setattr(deliveries, "TIMEOUT_S", 1.0)
-    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
-    async with telling(tmp_path) as room, answering() as (_, port), server:
-        deaf = server.sockets[0].getsockname()[1]
+    async with telling(tmp_path) as room, answering() as (_, port), serving(say_nothing) as deaf:
         waiting = [await send(room, f"http://127.0.0.1:{deaf}/{n}") for n in range(12)]
         good = await send(room, f"http://127.0.0.1:{port}/", max_retries=50)
         assert (await settled(room, good)).state == "completed"

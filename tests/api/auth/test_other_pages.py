@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.api.house import House, opened
+from tests.loopback import serving
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no browser")
@@ -96,15 +97,12 @@ class Stranger:
             + body
         )
         await writer.drain()
-        writer.close()
 
 
 @asynccontextmanager
 async def stranger() -> AsyncIterator[Stranger]:
     one = Stranger()
-    server = await asyncio.start_server(one.serve, "127.0.0.1", 0)
-    one.port = server.sockets[0].getsockname()[1]
-    async with server:
+    async with serving(one.serve) as one.port:
         yield one
 
 

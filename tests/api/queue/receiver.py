@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from postroom.webhooks.addresses import Network, networks
+from tests.loopback import serving
 
 EVERYWHERE = networks(["0.0.0.0/0", "::/0"])
 
@@ -33,38 +34,30 @@ class Receiver:
             return self._taken[:count]
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                lines = head.decode().split("\r\n")[1:]
-                headers = {
-                    name.lower(): value.strip()
-                    for name, _, value in (line.partition(":") for line in lines if line)
-                }
-                body = await reader.readexactly(int(headers.get("content-length", "0")))
-                self.tries += 1
-                if self._fail > 0:
-                    self._fail -= 1
-                    writer.write(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n")
-                else:
-                    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-                    async with self._changed:
-                        self.last = (body, headers)
-                        self._taken.append(json.loads(body))
-                        self._changed.notify_all()
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            lines = head.decode().split("\r\n")[1:]
+            headers = {
+                name.lower(): value.strip()
+                for name, _, value in (line.partition(":") for line in lines if line)
+            }
+            body = await reader.readexactly(int(headers.get("content-length", "0")))
+            self.tries += 1
+            if self._fail > 0:
+                self._fail -= 1
+                writer.write(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n")
+            else:
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                async with self._changed:
+                    self.last = (body, headers)
+                    self._taken.append(json.loads(body))
+                    self._changed.notify_all()
+            await writer.drain()
 
 
 @contextlib.asynccontextmanager
 async def receiving(fail_first: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
     receiver = Receiver(fail_first)
-    server = await asyncio.start_server(receiver.handle, "127.0.0.1", 0, ssl=tls)
-    receiver.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
-    try:
+    async with serving(receiver.handle, tls=tls) as port:
+        receiver.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/hook"
         yield receiver
-    finally:
-        server.close()
