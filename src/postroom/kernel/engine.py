@@ -145,7 +145,7 @@ class Engine:
                         publishing = PublishRun(ctx, len(commands))
                     outcome.value = publishing.take(command)
                 elif kind is c.Complete:
-                    settle.complete(ctx, command)
+                    outcome.value = settle.complete(ctx, command)
                 else:
                     if publishing is not None:
                         publishing.end()

@@ -133,7 +133,9 @@ class Claims(MessageService):
             if answering.is_review(stored.content) and stored.row.state != State.COMPLETED:
                 await call.commit(answer_command(call, stored, result, token=held["token"]), review=True)
             else:
-                await call.commit(c.Complete(result=result, **held))
+                row = await call.commit(c.Complete(result=result, **held))
+                if row is not None:
+                    return self._found(Stored(row, stored.content))
             return (await self._read(message_id))[0]
 
     async def fail(

@@ -32,23 +32,26 @@ def _check_held(row: Row | None, command: c.ClaimCommand) -> Row:
     return row
 
 
-def complete(ctx: TransitionContext, command: c.Complete) -> None:
-    """Ends the work. Saying it again with the same token is no error: a lost answer may be retried."""
+def complete(ctx: TransitionContext, command: c.Complete) -> Row | None:
+    """Ends the work. Saying it again with the same token is no error: a lost answer may be retried.
+
+    The row as it is then; None when rules may change the message before the commit."""
     result = None if command.result is None else jsontext.encode_strict(command.result, "result")
     if result is not None and len(result) > ctx.limits.body_bytes:
         raise BodyTooLarge(what="result", size=len(result), limit=ctx.limits.body_bytes)
     row = ctx.message(command.message_id)
     if row is not None and row.state == State.COMPLETED and row.token == command.token:
-        return
+        return row
     row = _check_held(row, command)
     row.result = result
     ctx.complete(row)
     if row.parent_id is None:
-        return
+        return None if ctx.has_rules(row.scope_id) else row
     if row.subscription_id is not None:
         ctx.end_delivery(row)
     elif row.message_type == REVIEW:
         ctx.hooks.give_up_review(ctx, row, "it was completed without an answer", command.result)
+    return None
 
 
 def fail(ctx: TransitionContext, command: c.Fail) -> None:
