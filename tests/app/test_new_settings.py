@@ -66,8 +66,8 @@ async def test_a_script_that_cannot_be_read_stops_only_its_own_agents(tmp_path: 
 
 
 async def test_an_agent_without_its_script_says_what_is_wrong_with_it(tmp_path: Path) -> None:
-    from postroom.app.providers import registry_for
     from postroom.providers import Failed, TurnRequest
+    from postroom.services.provider_registry import registry_for
     from postroom.settings import parse
 
     (tmp_path / "script.json").write_text(json.dumps({"rules": [{"match": "("}]}))

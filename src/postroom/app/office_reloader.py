@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from postroom.app.providers import registry_for
 from postroom.clock import Clock
 from postroom.errors import PostroomError
 from postroom.office.agents.room_changes import settle, sweep
@@ -17,6 +16,7 @@ from postroom.office.events import translator
 from postroom.office.office import Office
 from postroom.office.plugins import PluginRegistry, named
 from postroom.runtime import Room
+from postroom.services.provider_registry import registry_for
 from postroom.settings import Settings, SettingsFile, with_environment
 
 log = logging.getLogger("postroom.app")

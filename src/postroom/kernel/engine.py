@@ -132,19 +132,18 @@ class Engine:
         publishing: PublishRun | None = None
         is_audited = False
         for outcome, command in zip(outcomes, commands, strict=True):
-            kind = type(command)
-            if command.audit is not None or kind is c.Unit:
+            if command.audit is not None or type(command) is c.Unit:
                 is_audited = True
-            if kind is c.Claim:
+            if type(command) is c.Claim:
                 claiming.append((outcome, command))
                 continue
             ctx.actor, ctx.tenant = command.actor, command.tenant
             try:
-                if kind is c.PublishLike or kind is c.Publish:
+                if type(command) is c.PublishLike or type(command) is c.Publish:
                     if publishing is None:
                         publishing = PublishRun(ctx, len(commands))
                     outcome.value = publishing.take(command)
-                elif kind is c.Complete:
+                elif type(command) is c.Complete:
                     outcome.value = settle.complete(ctx, command)
                 else:
                     if publishing is not None:

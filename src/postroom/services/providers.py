@@ -1,11 +1,18 @@
-"""Providers: what agents work with, and servers of one's own."""
+"""Providers: what agents work with, servers of one's own, and whether they really answer."""
 
 import asyncio
 import re
+import tempfile
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from postroom.errors import Conflict, InvalidField, NotFound
+from postroom.providers.protocol import Failed, Finished, Permissions, TurnLimits, TurnRequest, Usage
+from postroom.providers.registry import Choice, Registry
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_owner
 from postroom.settings.file import Change
@@ -18,6 +25,10 @@ HARNESSES = ("claude", "codex", "api")
 FIELDS = ("name", "harness", "base_url", "api_key", "model", "wire")
 CUSTOM = "custom:"
 Document = dict[str, Any]
+# One cheap turn: no tool is needed for it, and few words come back.
+TEST_PROMPT = "This is a test of the connection. Answer with the one word: ready"
+TEST_WALL_CLOCK_S = 120.0
+MOST_TOLD = 200
 
 
 class ProviderNotFound(NotFound):
@@ -32,6 +43,18 @@ class ProviderInUse(Conflict):
 
 class HarnessUnknown(InvalidField):
     """{field}: {problem}."""
+
+
+class ProviderTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What one real turn came to. `problem` is empty when there was an answer; `kind` is for programs."""
+
+    provider: str
+    model: str
+    seconds: float
+    answer: str = ""
+    problem: str = ""
+    kind: str = ""
+    cost_usd: float | None = None
 
 
 def check_provider(name: str) -> None:
@@ -125,7 +148,62 @@ class ProviderService(OfficeService):
 
         return (await self._update(change)).models.provider
 
+    async def test(
+        self, caller: Caller, name: str | None = None, *, model: str | None = None
+    ) -> ProviderTest:
+        """Ask a provider for one short answer, as an agent would; without a `name`, the one of agents that
+        name none. It never raises for what is wrong there: that is what it tells."""
+        require_owner(caller)
+        from postroom.services.provider_registry import registry_for
+        from postroom.settings.environment import with_environment
+
+        if name is not None:
+            check_provider(name)
+        settings = with_environment(await asyncio.to_thread(self._context.file.load))
+        own_server = (name or "").partition(CUSTOM)[2]
+        if own_server and own_server not in settings.custom_providers:
+            raise ProviderNotFound(provider=own_server)
+        chosen, its_model = settings.models.chosen_for(name)
+        registry = registry_for(settings, self._context.home, self._context.clock)
+        with tempfile.TemporaryDirectory(prefix="postroom-test-") as folder:
+            return await _ask(registry, Choice(chosen, model or its_model), Path(folder))
+
     async def _update(self, change: Change) -> Settings:
         settings = await asyncio.to_thread(self._context.file.update, change)
         await self._context.apply()
         return settings
+
+
+async def _ask(registry: Registry, choice: Choice, folder: Path) -> ProviderTest:
+    request = TurnRequest(
+        agent_id="postroom-test",
+        prompt=TEST_PROMPT,
+        workspace=folder,
+        permissions=Permissions.READ,
+        limits=TurnLimits(wall_clock=TEST_WALL_CLOCK_S, idle=TEST_WALL_CLOCK_S),
+    )
+    [(provider, fitting)] = registry.attempts([choice], request)
+    started, cost = time.monotonic(), None
+    answer = problem = kind = ""
+    events = provider.run(fitting)
+    try:
+        async for event in events:
+            if isinstance(event, Usage) and event.cost_usd is not None:
+                cost = (cost or 0.0) + event.cost_usd
+            elif isinstance(event, Finished):
+                answer = event.text.strip()[:MOST_TOLD]
+            elif isinstance(event, Failed):
+                problem, kind = event.message, event.kind.value
+    finally:
+        await events.aclose()
+    if not answer and not problem:
+        problem, kind = "the answer was empty", "empty"
+    return ProviderTest(
+        provider=choice.provider,
+        model=fitting.model,
+        seconds=round(time.monotonic() - started, 2),
+        answer=answer,
+        problem=problem,
+        kind=kind,
+        cost_usd=cost,
+    )

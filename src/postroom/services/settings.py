@@ -13,6 +13,7 @@ from postroom.services.office_context import OfficeService, require_owner
 from postroom.settings.errors import InvalidSettings
 
 if TYPE_CHECKING:
+    from postroom.settings.catalog import KnownSetting
     from postroom.settings.model import Settings
 
 Document = dict[str, Any]
@@ -36,7 +37,7 @@ class SettingUnknown(Invalid):
 
 
 class SettingNotSet(NotFound):
-    """{name} is not set; its default holds (see docs/reference/settings.md)"""
+    """{name} is not set (see docs/reference/settings.md)"""
 
     code = "SETTING_NOT_SET"
     exit_code = 2
@@ -53,16 +54,35 @@ class SettingsService(OfficeService):
         require_owner(caller)
         return await asyncio.to_thread(self._context.file.masked)
 
+    async def list_all(self, caller: Caller) -> "list[KnownSetting]":
+        """Every setting there is, with what holds now and where it comes from."""
+        from postroom.settings.catalog import list_settings
+
+        return list_settings(await self.show(caller))
+
     async def get(self, caller: Caller, name: str) -> Any:
-        """One setting by its name, like `api.port`."""
+        """What holds of one setting, like `api.port`: by the environment, the file, or by itself."""
+        holding = {each.name: each for each in await self.list_all(caller)}
+        one = holding.get(name)
+        if one is not None and one.source == "environment":
+            return one.value
         found: Any = await self.show(caller)
         for step in name.split("."):
             if not isinstance(found, dict) or step not in found:
-                if _unknown_names(name):
-                    raise SettingUnknown(name)
-                raise SettingNotSet(name=name)
+                break
             found = found[step]
-        return found
+        else:
+            return found
+        if one is not None:
+            return one.value
+        below = {
+            each[len(name) + 1 :]: one.value for each, one in holding.items() if each.startswith(f"{name}.")
+        }
+        if below:
+            return below
+        if _unknown_names(name):
+            raise SettingUnknown(name)
+        raise SettingNotSet(name=name)
 
     async def set(self, caller: Caller, name: str, value: Any, *, force: bool = False) -> Document:
         """`force` also writes names that nobody here knows, as for another program. All settings after it."""

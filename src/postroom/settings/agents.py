@@ -22,22 +22,22 @@ SHORTEST_HEARTBEAT_S = 10.0
 
 
 class Heartbeat(SharedPart):
-    enabled: bool = True
+    enabled: bool = Field(default=True, description="Whether it is asked how things are by itself")
     interval: NotNegative | None = Field(default=None, description="Seconds, 10 at least; 0 turns it off")
 
 
 class Fallback(SettingsPart):
     """What to try when the agent's own provider fails."""
 
-    provider: Annotated[str, Field(min_length=1)]
-    model: str = ""
+    provider: Annotated[str, Field(min_length=1)] = Field(description="The provider to try next")
+    model: str = Field(default="", description="Its model")
 
 
 class AgentBudget(SettingsPart):
     """Money in US dollars; null lifts a limit."""
 
-    turn_usd: Dollars | None = None
-    daily_usd: Dollars | None = None
+    turn_usd: Dollars | None = Field(default=None, description="The most one of its turns may cost")
+    daily_usd: Dollars | None = Field(default=None, description="The most it may spend in a day")
 
 
 def _folder(value: str) -> str:
@@ -68,14 +68,16 @@ OpenedPaths = tuple[Annotated[str, AfterValidator(_opened)], ...]
 
 
 class AgentSettings(SharedPart):
-    name: str = ""
-    provider: str = ""
-    model: str = ""
-    working_directory: Annotated[str, AfterValidator(_folder)] | None = None
-    system_prompt: str | None = None
-    prompt_file: str | None = None
+    name: str = Field(default="", description="A name to show; one of a single word can be addressed")
+    provider: str = Field(default="", description="What it works with, instead of models.provider")
+    model: str = Field(default="", description="Instead of the provider's")
+    working_directory: Annotated[str, AfterValidator(_folder)] | None = Field(
+        default=None, description="Its folder: in the workspace, or a whole path"
+    )
+    system_prompt: str | None = Field(default=None, description="What it is told about itself")
+    prompt_file: str | None = Field(default=None, description="A file with that, instead")
     heartbeat: Heartbeat = Heartbeat()
-    fallbacks: tuple[Fallback, ...] = ()
+    fallbacks: tuple[Fallback, ...] = Field(default=(), description="What to try when its provider fails")
     budget: AgentBudget = AgentBudget()
     session: SessionScope | None = Field(default=None, description="Instead of sessions.scope")
     turn_timeout_s: Positive | None = Field(default=None, description="Instead of guards.turn_timeout_s")
@@ -89,24 +91,28 @@ class AgentSettings(SharedPart):
 
 
 class TeamSettings(SharedPart):
-    name: str = ""
-    agents: tuple[Annotated[str, AfterValidator(str.lower)], ...] = ()
-    leader_agent: Annotated[str, AfterValidator(str.lower)] = ""
-    daily_usd: Dollars | None = None
+    name: str = Field(default="", description="A name to show")
+    agents: tuple[Annotated[str, AfterValidator(str.lower)], ...] = Field(
+        default=(), description="Who belongs to it"
+    )
+    leader_agent: Annotated[str, AfterValidator(str.lower)] = Field(
+        default="", description="Who gets what is written to the team"
+    )
+    daily_usd: Dollars | None = Field(default=None, description="The most it may spend in a day")
     replies: Literal["each", "combined"] | None = Field(default=None, description="Instead of replies.mode")
 
 
 class CustomProviderSettings(SharedPart):
-    name: str = ""
+    name: str = Field(default="", description="A name to show")
     harness: Literal["claude", "codex", "api"] = Field(
         default="claude", description="The program that talks to it; `api`: none, we do"
     )
     wire: Literal["openai", "anthropic"] = Field(
         default="openai", description="Whose API it speaks, with harness `api`"
     )
-    base_url: str = ""
-    api_key: Secret | None = None
-    model: str = ""
+    base_url: str = Field(default="", description="Where the server is")
+    api_key: Secret | None = Field(default=None, description="Its key")
+    model: str = Field(default="", description="Its model")
 
 
 def _by_id(value: Any) -> Any:

@@ -8,25 +8,39 @@ from postroom.settings.model import Settings
 from postroom.settings.part import SettingsPart
 from postroom.settings.secret import Secret
 
+# What of the environment goes before which setting of the file.
+VARIABLES = {
+    "api.host": "POSTROOM_HOST",
+    "api.port": "POSTROOM_API_PORT",
+    "api.remote": "POSTROOM_REMOTE",
+    "api.token": "POSTROOM_TOKEN",
+    "store.url": "POSTROOM_STORE",
+    "store.redis": "POSTROOM_REDIS",
+    "channels.discord.bot_token": "DISCORD_BOT_TOKEN",
+    "channels.telegram.bot_token": "TELEGRAM_BOT_TOKEN",
+}
+
 
 def with_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> Settings:
     said = os.environ if environment is None else environment
     api: dict[str, object] = {}
-    if host := said.get("POSTROOM_HOST"):
+    if host := said.get(VARIABLES["api.host"]):
         api["host"] = host
-    if port := said.get("POSTROOM_API_PORT"):
+    if port := said.get(VARIABLES["api.port"]):
         api["port"] = _port(port)
-    if said.get("POSTROOM_REMOTE") == "1":
+    if said.get(VARIABLES["api.remote"]) == "1":
         api["remote"] = True
-    if token := said.get("POSTROOM_TOKEN"):
+    if token := said.get(VARIABLES["api.token"]):
         api["token"] = Secret(token)
-    names = {"url": "POSTROOM_STORE", "redis": "POSTROOM_REDIS"}
-    store = {field: Secret(said[name]) for field, name in names.items() if said.get(name)}
-    bots = {"discord": "DISCORD_BOT_TOKEN", "telegram": "TELEGRAM_BOT_TOKEN"}
+    store = {
+        field: Secret(said[VARIABLES[f"store.{field}"]])
+        for field in ("url", "redis")
+        if said.get(VARIABLES[f"store.{field}"])
+    }
     channels = {
-        field: _over(getattr(settings.channels, field), {"bot_token": Secret(said[name])})
-        for field, name in bots.items()
-        if said.get(name)
+        field: _over(getattr(settings.channels, field), {"bot_token": Secret(token)})
+        for field in ("discord", "telegram")
+        if (token := said.get(VARIABLES[f"channels.{field}.bot_token"]))
     }
     changed: dict[str, object] = {
         "api": _over(settings.api, api),

@@ -45,19 +45,19 @@ def _unknown_in(kind: Any, name: str, value: Any) -> Iterator[str]:
             else:
                 yield from _unknown_in(below, f"{name}.{key}", each)
     elif isinstance(value, list):
-        [item] = get_args(_bare(kind))[:1] or [Any]
+        [item] = get_args(bare_type(kind))[:1] or [Any]
         for number, each in enumerate(value):
             yield from _unknown_in(item, f"{name}.{number}", each)
 
 
 def _below(kind: Any, step: str) -> Any:
     """What stands under a name; None when nothing does."""
-    kind = _bare(kind)
+    kind = bare_type(kind)
     if kind is Any:
         return Any
     if get_origin(kind) is dict:
         return get_args(kind)[1]
-    if not _is_part(kind):
+    if not is_part(kind):
         return None
     if not kind.model_fields:
         return Any
@@ -65,7 +65,7 @@ def _below(kind: Any, step: str) -> Any:
     return None if field is None else field.annotation
 
 
-def _bare(kind: Any) -> Any:
+def bare_type(kind: Any) -> Any:
     """Without what is said about it, and without None beside it."""
     while True:
         if get_origin(kind) is Annotated:
@@ -76,17 +76,17 @@ def _bare(kind: Any) -> Any:
             return kind
 
 
-def _is_part(kind: Any) -> bool:
+def is_part(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _names(kind: Any, above: str = "") -> Iterator[str]:
     for key, field in kind.model_fields.items():
-        name, below = f"{above}{key}", _bare(field.annotation)
+        name, below = f"{above}{key}", bare_type(field.annotation)
         yield name
         if get_origin(below) in (dict, tuple):
-            name, below = f"{name}.{ANY}", _bare(get_args(below)[get_origin(below) is dict])
-        if _is_part(below):
+            name, below = f"{name}.{ANY}", bare_type(get_args(below)[get_origin(below) is dict])
+        if is_part(below):
             yield from _names(below, f"{name}.")
 
 

@@ -49,33 +49,39 @@ from postroom.settings.sections import (
 
 
 class WorkspaceSettings(SharedPart):
-    path: str = DEFAULT_WORKSPACE
-    name: str = ""
+    path: str = Field(default=DEFAULT_WORKSPACE, description="The folder of the agents' folders")
+    name: str = Field(default="", description="A name to show")
 
 
 class BotChannel(SharedPart):
-    bot_token: Secret | None = None
+    bot_token: Secret | None = Field(default=None, description="The bot's token, from the platform")
 
 
 class TelegramChannelSettings(BotChannel):
     base_url: BaseUrl | None = Field(
         default=None, description="Of a Bot API server of your own, instead of Telegram's"
     )
-    max_age_hours: Annotated[float, Field(gt=0)] = 24
+    max_age_hours: Annotated[float, Field(gt=0)] = Field(
+        default=24, description="An answer older than this is not sent any more, but a dead letter"
+    )
 
 
 class ChannelSettings(SharedPart):
-    enabled: tuple[str, ...] = ()
+    enabled: tuple[str, ...] = Field(default=(), description="The channels to start")
     discord: BotChannel = BotChannel()
     telegram: TelegramChannelSettings = TelegramChannelSettings()
-    whatsapp: SharedPart = SharedPart()
-    defaults: dict[str, str] = Field(default_factory=dict)
+    whatsapp: SharedPart = Field(default=SharedPart(), description="What other programs keep of WhatsApp")
+    defaults: dict[str, str] = Field(
+        default_factory=dict, description="By chat: the agent or team it writes to without an @"
+    )
 
 
 class Model(SharedPart):
-    model: str = ""
-    api_key: Secret | None = None
-    oauth_token: Secret | None = None
+    model: str = Field(default="", description="The model of agents that name none")
+    api_key: Secret | None = Field(default=None, description="The key at the vendor")
+    oauth_token: Secret | None = Field(
+        default=None, description="A token of the vendor's program, instead of a key"
+    )
     base_url: BaseUrl | None = Field(
         default=None,
         description="Of the server that anthropic_api or openai_api asks, instead of the vendor's",
@@ -83,15 +89,20 @@ class Model(SharedPart):
 
 
 class Models(SharedPart):
-    provider: str = ""
+    provider: str = Field(default="", description="The provider of agents that name none")
     anthropic: Model | None = None
     openai: Model | None = None
     opencode: Model | None = None
 
     def chosen(self) -> tuple[str, str]:
         """The provider and model of agents that name none."""
+        return self.chosen_for(None)
+
+    def chosen_for(self, provider: str | None) -> tuple[str, str]:
+        """That provider with its model; without one, the provider of agents that name none."""
         order = ("openai", "opencode", "anthropic")
-        provider = self.provider or next((name for name in order if getattr(self, name)), "anthropic")
+        provider = provider or self.provider
+        provider = provider or next((name for name in order if getattr(self, name)), "anthropic")
         section = provider.removesuffix("_api")
         own = getattr(self, section) if section in order else None
         return provider, (own.model if own else "") or DEFAULT_MODELS.get(provider, "")
@@ -106,7 +117,9 @@ class Settings(SharedPart):
     teams: Teams = Field(default_factory=dict)
     monitoring: MonitoringSettings = MonitoringSettings()
 
-    default_agent: str | None = None
+    default_agent: str | None = Field(
+        default=None, description="Who gets messages that are addressed to nobody"
+    )
     sessions: SessionSettings = SessionSettings()
     replies: ReplySettings = ReplySettings()
     budgets: BudgetSettings = BudgetSettings()

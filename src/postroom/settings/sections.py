@@ -29,12 +29,16 @@ DAY_S = 24 * 3600
 class BudgetSettings(SettingsPart):
     """Money in US dollars; null lifts a limit, 0 forbids spending."""
 
-    turn_usd: Dollars | None = None
-    conversation_usd: Dollars | None = 10
-    agent_daily_usd: Dollars | None = 25
-    team_daily_usd: Dollars | None = 50
-    daily_usd: Dollars | None = 100
-    warn_at: Annotated[float, Field(gt=0, le=1)] = 0.8
+    turn_usd: Dollars | None = Field(default=None, description="The most one turn may cost")
+    conversation_usd: Dollars | None = Field(default=10, description="The most one conversation may cost")
+    agent_daily_usd: Dollars | None = Field(default=25, description="The most one agent may spend in a day")
+    team_daily_usd: Dollars | None = Field(default=50, description="The most one team may spend in a day")
+    daily_usd: Dollars | None = Field(
+        default=100, description="The most everybody together may spend in a day"
+    )
+    warn_at: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.8, description="The share of a budget at which its owner is warned"
+    )
     reserve_usd: Dollars = Field(
         default=0.5, description="Set aside for a turn of an agent of which no cost is known yet"
     )
@@ -46,21 +50,28 @@ class BudgetSettings(SettingsPart):
 class GuardSettings(SettingsPart):
     """How far one conversation may go before a person is asked."""
 
-    hops: Annotated[int, Field(ge=1, le=999)] = 10
-    messages: Count = 50
-    mentions_per_answer: Count = 16
-    repeats: Count = 3
-    cycles: Count = 4
-    attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    hops: Annotated[int, Field(ge=1, le=999)] = Field(
+        default=10, description="Hand-offs in a row before a person is asked"
+    )
+    messages: Count = Field(default=50, description="Messages in one conversation before a person is asked")
+    mentions_per_answer: Count = Field(default=16, description="How many an answer may hand on to")
+    repeats: Count = Field(default=3, description="How often one agent may write the same to another")
+    cycles: Count = Field(
+        default=4,
+        description="How often one agent may hand on to the same other without a word from a person",
+    )
+    attempts: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=5, description="Tries before a message is a dead letter"
+    )
     crashes: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=20, description="So often a turn may be cut short by the end of its process, then it is dead"
     )
     rate_limit_s: Positive = Field(
         default=DAY_S, description="So long a message waits for the rate limit of a provider, then it is dead"
     )
-    turn_timeout_s: Positive = 1800
-    idle_timeout_s: Positive = 600
-    grace_s: NotNegative = 30
+    turn_timeout_s: Positive = Field(default=1800, description="The longest a turn may take")
+    idle_timeout_s: Positive = Field(default=600, description="The longest a turn may be silent")
+    grace_s: NotNegative = Field(default=30, description="For a provider to end after its result")
     output_bytes: Count = Field(
         default=64 * 1024 * 1024, description="All that a program writes in one turn, not its answer alone"
     )
@@ -82,17 +93,23 @@ class SecuritySettings(SettingsPart):
 
 
 class SessionSettings(SettingsPart):
-    scope: SessionScope = "agent"
+    scope: SessionScope = Field(default="agent", description="What one session with a provider covers")
 
 
 class ReplySettings(SettingsPart):
     """`each`: every agent answers for itself; `combined`: one answer for a conversation.
     `quiet`: the final answer only; `verbose`: what the agent says on its way too."""
 
-    mode: Literal["each", "combined"] = "each"
-    detail: Literal["quiet", "verbose"] = "quiet"
-    signature: bool = True
-    long_text_chars: Annotated[int, Field(ge=100)] = 4000
+    mode: Literal["each", "combined"] = Field(
+        default="each", description="`each`: every answer as it comes; `combined`: one at the end"
+    )
+    detail: Literal["quiet", "verbose"] = Field(
+        default="quiet", description="How much of the work is told on the way"
+    )
+    signature: bool = Field(default=True, description="Whether an answer says which agent wrote it")
+    long_text_chars: Annotated[int, Field(ge=100)] = Field(
+        default=4000, description="Longer answers come as a file, where a channel takes one"
+    )
     combined_timeout_s: Positive = Field(
         default=1800, le=366 * DAY_S, description="Then answer without those still at work"
     )
@@ -100,24 +117,32 @@ class ReplySettings(SettingsPart):
 
 
 class LimitSettings(SettingsPart):
-    message_bytes: Count = 256 * 1024
-    file_bytes: Count = 50 * 1024 * 1024
-    files_per_message: Annotated[int, Field(ge=1, le=50)] = 10
-    files_folder_bytes: Count = 10 * 1024**3
-    inbox_depth: Count = 10_000
-    turns_at_once: Count = 8
-    turns_per_provider: dict[str, Count] = Field(default_factory=dict)
+    message_bytes: Count = Field(default=256 * 1024, description="The longest message")
+    file_bytes: Count = Field(default=50 * 1024 * 1024, description="The largest file, in and out")
+    files_per_message: Annotated[int, Field(ge=1, le=50)] = Field(
+        default=10, description="The most files of one message"
+    )
+    files_folder_bytes: Count = Field(default=10 * 1024**3, description="The most that files/ may hold")
+    inbox_depth: Count = Field(default=10_000, description="The most messages that wait for one agent")
+    turns_at_once: Count = Field(
+        default=8, description="Turns of all agents at the same time, in one process"
+    )
+    turns_per_provider: dict[str, Count] = Field(
+        default_factory=dict, description="By provider: turns at the same time"
+    )
     lease_s: Positive = Field(
         default=20, le=DAY_S, description="After this, what a dead process had in hand is taken over"
     )
-    request_bytes: Count = 1024 * 1024
+    request_bytes: Count = Field(default=1024 * 1024, description="The longest request to the API")
     requests_per_minute: Count = Field(
         default=600, description="Of each agent's tools, of each key's, and of each address without a token"
     )
     owner_requests_per_minute: Count | None = Field(
         default=None, description="Of all the owner's programs and pages together; null: as many as they like"
     )
-    prompt_bytes: Annotated[int, Field(ge=16 * 1024)] = 64 * 1024
+    prompt_bytes: Annotated[int, Field(ge=16 * 1024)] = Field(
+        default=64 * 1024, description="The longest system prompt"
+    )
 
 
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?")
@@ -143,11 +168,17 @@ def _host_name(value: str) -> str:
 
 
 class ApiSettings(SettingsPart):
-    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535)] = 3777
-    auth: Literal["token", "loopback"] = "token"
-    token: Secret | None = None
-    origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = ()
+    host: Annotated[str, Field(min_length=1)] = Field(
+        default="127.0.0.1", description="The address the server listens on"
+    )
+    port: Annotated[int, Field(ge=0, le=65535)] = Field(default=3777, description="The port it listens on")
+    auth: Literal["token", "loopback"] = Field(
+        default="token", description="`token`, or `loopback`: no token from this machine"
+    )
+    token: Secret | None = Field(default=None, description="The owner's token, instead of the file `token`")
+    origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = Field(
+        default=(), description="Web origins that may call the API"
+    )
     hosts: tuple[Annotated[str, AfterValidator(_host_name)], ...] = Field(
         default=(), description="Further names under which this machine is called"
     )
@@ -166,8 +197,12 @@ class ScheduleSettings(SettingsPart):
     """`zone` null: that of the machine. `missed`: times slept through are made up `once`, `all` of
     them, or `skip`ped."""
 
-    zone: Annotated[str, AfterValidator(_zone)] | None = None
-    missed: Literal["once", "skip", "all"] = "once"
+    zone: Annotated[str, AfterValidator(_zone)] | None = Field(
+        default=None, description="The time zone of schedules that name none"
+    )
+    missed: Literal["once", "skip", "all"] = Field(
+        default="once", description="Times slept through are made up `once`, `all` of them, or `skip`"
+    )
     overlap: bool = Field(default=False, description="Send although what was sent before is still worked on")
 
 
@@ -198,8 +233,8 @@ def _age(value: str) -> str:
 
 
 class StoreSettings(SettingsPart):
-    url: Secret | None = None
-    redis: Secret | None = None
+    url: Secret | None = Field(default=None, description="Where the store is, instead of postroom.db")
+    redis: Secret | None = Field(default=None, description="Reserved for a store with Redis beside it")
 
 
 class RetentionSettings(SettingsPart):
@@ -210,20 +245,26 @@ class RetentionSettings(SettingsPart):
     completed_hours: NotNegative | None = Field(default=24, description="Then it moves to the archive")
     dead_days: NotNegative | None = Field(default=30, description="Then dead letters move there too")
     messages_days: NotNegative | None = Field(default=365, description="In the archive, since they ended")
-    ledger_days: NotNegative | None = 365
+    ledger_days: NotNegative | None = Field(default=365, description="So long events are kept")
     records_days: NotNegative | None = Field(default=365, description="Turns, decisions, earlier versions")
     progress_days: NotNegative | None = Field(default=7, description="What turns told on their way")
     exchanges_days: NotNegative | None = Field(default=90, description="Words that go into a later turn")
-    audit_days: NotNegative | None = 365
-    streams_days: NotNegative | None = 30
-    files_days: NotNegative | None = 30
-    logs_days: NotNegative | None = 30
+    audit_days: NotNegative | None = Field(default=365, description="So long it is kept who asked for what")
+    streams_days: NotNegative | None = Field(
+        default=30, description="So long streams are kept after their last part"
+    )
+    files_days: NotNegative | None = Field(
+        default=30, description="So long files that came in or went out are kept"
+    )
+    logs_days: NotNegative | None = Field(default=30, description="So long logs are kept")
 
 
 class PipelineSettings(SettingsPart):
     """When the lake is brought up to date by itself: `1h`, `30m`, or cron fields; null: only when asked."""
 
-    schedule: Annotated[str, AfterValidator(_regularly)] | None = None
+    schedule: Annotated[str, AfterValidator(_regularly)] | None = Field(
+        default=None, description="When the lake is brought up to date by itself"
+    )
     memory_mb: Annotated[int, Field(ge=512)] = Field(default=1024, description="Of the JVM of a run")
     limit_minutes: Positive = Field(default=240, description="A run that takes longer is stopped")
     keep: dict[str, Annotated[str, AfterValidator(_age)]] = Field(
@@ -232,7 +273,9 @@ class PipelineSettings(SettingsPart):
 
 
 class LogSettings(SettingsPart):
-    level: Literal["debug", "info", "warning", "error"] = "info"
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least that is written to the log"
+    )
     texts: bool = Field(default=False, description="Whether message texts may stand in logs")
 
 
@@ -246,8 +289,10 @@ def _plugin(value: str) -> str:
 class PluginSettings(SettingsPart):
     """Code of others that runs in the room's own process: none, until it is named here."""
 
-    allowed: tuple[Annotated[str, AfterValidator(_plugin)], ...] = ()
-    timeout_s: Positive = 5
+    allowed: tuple[Annotated[str, AfterValidator(_plugin)], ...] = Field(
+        default=(), description="Plugins that may run"
+    )
+    timeout_s: Positive = Field(default=5, description="The longest one call of a plugin may take")
     failures: Count = Field(default=5, description="In a row; then the plugin is off until a restart")
 
 

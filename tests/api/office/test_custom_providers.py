@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from postroom.app.providers import registry_for
 from postroom.clock import SystemClock
 from postroom.providers.anthropic_api import AnthropicApi
 from postroom.providers.openai_api import OpenAIApi
+from postroom.services.provider_registry import registry_for
 from tests.api.house import House
 
 LAB = {"name": "Lab", "harness": "api", "base_url": "http://127.0.0.1:9/v1", "api_key": "lab-key-0123456789"}

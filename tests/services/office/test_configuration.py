@@ -23,8 +23,9 @@ SERVER = {"harness": "api", "base_url": "http://127.0.0.1:9", "api_key": "a-secr
 
 async def test_a_setting_is_read_set_and_unset_by_its_name(office: ServedOffice) -> None:
     settings = office.services.settings
+    assert await settings.get(office.owner, "limits.message_bytes") == 256 * 1024, "its default holds"
     with pytest.raises(SettingNotSet):
-        await settings.get(office.owner, "limits.message_bytes")
+        await settings.get(office.owner, "agents.nobody.model")
     await settings.set(office.owner, "limits.message_bytes", 5000)
     assert await settings.get(office.owner, "limits.message_bytes") == 5000
     assert office.control.settings.limits.message_bytes == 5000, "it holds at once"

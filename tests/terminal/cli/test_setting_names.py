@@ -72,5 +72,6 @@ def test_what_others_wrote_into_the_file_is_kept_and_can_be_taken_away(cli: Cli)
     for words in (["get", "theirs.colour"], ["unset", "theirs.colour"], ["get", "api.prot"]):
         gone = cli("settings", *words)
         assert (gone.code, "unknown setting" in gone.err) == (2, True)
-    unset = cli("settings", "get", "api.port")
-    assert (unset.code, "its default holds" in unset.err) == (2, True)
+    assert cli.json("settings", "get", "api.port") == {"api.port": 3777}, "its default holds"
+    nobody = cli("settings", "get", "agents.nobody.model")
+    assert (nobody.code, "is not set" in nobody.err) == (2, True)

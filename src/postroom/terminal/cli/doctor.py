@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from postroom.app.home import Home
-from postroom.app.providers import SCRIPT, read_own_script
 from postroom.app.roles import running
 from postroom.errors import PostroomError
+from postroom.services.provider_registry import SCRIPT, read_own_script
 from postroom.settings import Settings, find_warnings, with_environment
 from postroom.settings.secrets import is_handle
 from postroom.terminal.cli.command import command

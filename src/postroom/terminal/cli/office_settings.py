@@ -1,15 +1,20 @@
 """`postroom settings`, `provider` and `model`: how the office is set up. Secrets never show."""
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
+from postroom.errors import InvalidField
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.options import argument, flag, option
-from postroom.terminal.cli.output import facts, table
+from postroom.terminal.cli.output import Column, facts, table
 from postroom.terminal.cli.store_access import CommandContext
+
+if TYPE_CHECKING:
+    from postroom.services.office import OfficeServices
 
 app = group("settings", "Settings: read and change them by name. Secrets show as ********.")
 providers = group("provider", "Providers: what agents work with, and servers of your own.")
@@ -36,12 +41,48 @@ async def show(at: CommandContext) -> None:
     at.out.show(found, json.dumps(found, indent=2, ensure_ascii=False))
 
 
+@command(
+    app,
+    "list",
+    store=False,
+    aliases=["ls"],
+    examples=["postroom settings list", "postroom settings list budgets", "postroom settings list --json"],
+)
+async def list_(
+    at: CommandContext,
+    part: Annotated[str | None, argument("PART", "Only names that begin so, like api or budgets.")] = None,
+) -> None:
+    """List every setting: what holds, where it comes from, its default, and what it means."""
+    async with at.office() as office:
+        found = await office.settings.list_all(at.caller)
+    if part is not None:
+        found = [one for one in found if f"{one.name}.".startswith(f"{part.rstrip('.')}.")]
+        if not found:
+            raise InvalidField("part", f"no setting begins with {part!r}; see: postroom settings list")
+    rows = [
+        (
+            one.name,
+            _shown(one.value),
+            one.variable if one.source == "environment" else one.source,
+            "" if one.value == one.default else _shown(one.default),
+            one.meaning,
+        )
+        for one in found
+    ]
+    columns = ["setting", "value", "from", "default", Column("meaning", free=True)]
+    at.out.show([msgspec.structs.asdict(one) for one in found], table(columns, rows))
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 @command(app, "get", store=False, examples=["postroom settings get api.port"])
 async def get(at: CommandContext, name: Name) -> None:
-    """Show one setting."""
+    """Show what holds of one setting: from the environment, the file, or its default."""
     async with at.office() as office:
         value = await office.settings.get(at.caller, name)
-    at.out.show({name: value}, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    at.out.show({name: value}, _shown(value))
 
 
 @command(
@@ -192,6 +233,56 @@ async def remove_custom(
     async with at.office() as office:
         await office.providers.remove_custom(at.caller, name)
     at.out.show({"ok": True}, f"custom:{name} is removed.")
+
+
+@command(
+    providers,
+    "test",
+    store=False,
+    examples=[
+        "postroom provider test",
+        "postroom provider test anthropic_api --model haiku",
+        "postroom provider test custom:lab --json",
+    ],
+)
+async def try_provider(
+    at: CommandContext,
+    names: Annotated[
+        list[str] | None, argument("NAME", "Which; without it, every provider that an agent works with.")
+    ] = None,
+    model: Annotated[str | None, option("NAME", "With this model.", "--model")] = None,
+) -> None:
+    """Ask a provider for one short answer, as an agent would. Ends with 1 when there was none."""
+    async with at.office(patience_s=None) as office:
+        tests = []
+        for name, its_model in await _wanted(at, office, names or [], model):
+            at.out.note(f"asking {name or 'the provider of agents that name none'} …")
+            tests.append(await office.providers.test(at.caller, name, model=its_model))
+    rows = [
+        (
+            "failed" if one.problem else "answered",
+            one.provider,
+            one.model,
+            f"{one.seconds:.1f} s",
+            one.problem or one.answer,
+        )
+        for one in tests
+    ]
+    columns = ["", "provider", "model", "after", Column("answer or problem", free=True)]
+    at.out.show([msgspec.structs.asdict(one) for one in tests], table(columns, rows))
+    if any(one.problem for one in tests):
+        raise typer.Exit(1)
+
+
+async def _wanted(
+    at: CommandContext, office: "OfficeServices", names: list[str], model: str | None
+) -> list[tuple[str | None, str | None]]:
+    """Those named, or each that an agent works with, once."""
+    if names:
+        return [(name, model) for name in names]
+    agents = await office.agents.list_all(at.caller)
+    found = dict.fromkeys((one.provider or None, model or one.model or None) for one in agents.values())
+    return list(found) or [(None, model)]
 
 
 def register(root: typer.Typer, panel: str) -> None:

@@ -12,7 +12,7 @@ from postroom.providers.registry import CustomProvider, ProviderSettings, Regist
 from postroom.providers.script_rules import Script, read_script
 from postroom.settings import Secret, SecretMissing, Settings
 
-log = logging.getLogger("postroom.app")
+log = logging.getLogger("postroom.providers")
 
 SCRIPT = "script.json"
 

@@ -1,0 +1,83 @@
+"""Every setting there is: what holds now, what holds by itself, where the value comes from, what it means.
+
+Secrets show as they do everywhere: masked, or as their handle.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_jsonable_python
+
+from postroom.settings.environment import VARIABLES
+from postroom.settings.field_names import bare_type, is_part
+from postroom.settings.model import Settings
+from postroom.settings.secret import Secret
+from postroom.settings.secrets import MASK
+
+Source = Literal["file", "environment", "default"]
+
+
+class KnownSetting(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    value: Any
+    default: Any
+    source: Source
+    meaning: str
+    variable: str | None = None
+    """The environment variable that goes before the file."""
+
+
+def list_settings(
+    document: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+) -> list[KnownSetting]:
+    """`document` is the file as it is shown, without secrets. Of what has ids of its own (agents, teams,
+    servers), the settings of those that are there."""
+    return list(_settings(Settings, document, "", environment))
+
+
+def _settings(
+    part: type[BaseModel], document: Any, above: str, environment: Mapping[str, str]
+) -> Iterator[KnownSetting]:
+    given = document if isinstance(document, Mapping) else {}
+    for key, field in part.model_fields.items():
+        name, kind, found = f"{above}{key}", bare_type(field.annotation), given.get(key)
+        below = bare_type(get_args(kind)[1]) if get_origin(kind) is dict else None
+        if is_part(below):
+            ids = found if isinstance(found, Mapping) else {}
+            for each, one in ids.items():
+                yield from _settings(below, one, f"{name}.{each}.", environment)
+        elif is_part(kind) and kind.model_fields:
+            yield from _settings(kind, found, f"{name}.", environment)
+        else:
+            yield _setting(name, field, found, environment)
+
+
+def _setting(name: str, field: FieldInfo, found: Any, environment: Mapping[str, str]) -> KnownSetting:
+    default = field.get_default(call_default_factory=True)
+    default = None if default is PydanticUndefined else to_jsonable_python(default)
+    variable = VARIABLES.get(name)
+    said = environment.get(variable) if variable else None
+    source: Source = "default" if found is None else "file"
+    value = default if found is None else found
+    if said:
+        source, value = "environment", _read(field, said)
+    return KnownSetting(
+        name=name,
+        value=value,
+        default=default,
+        source=source,
+        meaning=field.description or "",
+        variable=variable,
+    )
+
+
+def _read(field: FieldInfo, said: str) -> Any:
+    """What a variable says, in the kind of its setting."""
+    kind = bare_type(field.annotation)
+    if kind is Secret:
+        return MASK
+    return said == "1" if kind is bool else int(said) if kind is int and said.isdigit() else said
