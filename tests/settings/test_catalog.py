@@ -3,7 +3,7 @@
 from typing import Any
 
 from postroom.settings.catalog import KnownSetting, list_settings
-from postroom.settings.environment import VARIABLES
+from postroom.settings.defaults import VARIABLES
 from postroom.settings.field_names import unknown_names
 
 DOCUMENT: dict[str, Any] = {

@@ -9,8 +9,8 @@ from postroom.app.home import Home
 from postroom.settings.defaults import DEFAULT_MODELS, DEFAULT_WORKSPACE
 
 AGENT = "assistant"
-_PROGRAMS = (("claude", "anthropic"), ("codex", "openai"), ("opencode", "opencode"))
-_KEYS = (
+PROGRAMS = (("claude", "anthropic"), ("codex", "openai"), ("opencode", "opencode"))
+KEYS = (
     ("ANTHROPIC_API_KEY", "anthropic_api", "sonnet"),
     ("OPENAI_API_KEY", "openai_api", "gpt-5.2"),
 )
@@ -18,10 +18,10 @@ _KEYS = (
 
 def provider_here(environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
     """A provider and model that can work here; the offline one when there is no other."""
-    for program, provider in _PROGRAMS:
+    for program, provider in PROGRAMS:
         if shutil.which(program, path=environment.get("PATH", "")):
             return provider, DEFAULT_MODELS[provider]
-    for key, provider, model in _KEYS:
+    for key, provider, model in KEYS:
         if environment.get(key):
             return provider, model
     return "script", "default"

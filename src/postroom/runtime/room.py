@@ -499,7 +499,14 @@ class Room:
                 self._threads, self._queries.events, after, limit
             )
             self._event_reads[asked] = reading
-            reading.add_done_callback(lambda _: self._event_reads.pop(asked, None))
+
+            def end(done: "asyncio.Future[list[Event]]") -> None:
+                self._event_reads.pop(asked, None)
+                # Of those who asked, perhaps nobody waits any more: then nobody need be told of a failure.
+                if not done.cancelled():
+                    done.exception()
+
+            reading.add_done_callback(end)
         return list(await asyncio.shield(reading))
 
     def ledger_reader(self, name: str = "", **options: Unpack[LedgerReaderOptions]) -> LedgerReader:

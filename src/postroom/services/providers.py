@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from pydantic import ValidationError
 
 from postroom.errors import Conflict, InvalidField, NotFound
 from postroom.providers.protocol import Failed, Finished, Permissions, TurnLimits, TurnRequest, Usage
 from postroom.providers.registry import Choice, Registry
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_owner
+from postroom.settings.errors import invalid
 from postroom.settings.file import Change
-from postroom.settings.model import Settings
+from postroom.settings.model import Model, Models, Settings
 from postroom.settings.names import check_id
 from postroom.settings.secrets import masked
 from postroom.settings.warnings import unknown_provider
@@ -149,10 +151,17 @@ class ProviderService(OfficeService):
         return (await self._update(change)).models.provider
 
     async def test(
-        self, caller: Caller, name: str | None = None, *, model: str | None = None
+        self,
+        caller: Caller,
+        name: str | None = None,
+        *,
+        model: str | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
     ) -> ProviderTest:
         """Ask a provider for one short answer, as an agent would; without a `name`, the one of agents that
-        name none. It never raises for what is wrong there: that is what it tells."""
+        name none. A key and an address that are given hold for this one turn, and are not kept. It never
+        raises for what is wrong there: that is what it tells."""
         require_owner(caller)
         from postroom.services.provider_registry import registry_for
         from postroom.settings.environment import with_environment
@@ -164,6 +173,7 @@ class ProviderService(OfficeService):
         if own_server and own_server not in settings.custom_providers:
             raise ProviderNotFound(provider=own_server)
         chosen, its_model = settings.models.chosen_for(name)
+        settings = _with_trial(settings, chosen, api_key, base_url)
         registry = registry_for(settings, self._context.home, self._context.clock)
         with tempfile.TemporaryDirectory(prefix="postroom-test-") as folder:
             return await _ask(registry, Choice(chosen, model or its_model), Path(folder))
@@ -172,6 +182,21 @@ class ProviderService(OfficeService):
         settings = await asyncio.to_thread(self._context.file.update, change)
         await self._context.apply()
         return settings
+
+
+def _with_trial(settings: Settings, provider: str, api_key: str | None, base_url: str | None) -> Settings:
+    section = provider.removesuffix("_api")
+    if (api_key is None and base_url is None) or section not in Models.model_fields or section == "provider":
+        return settings
+    own = getattr(settings.models, section) or Model()
+    document = {"model": own.model, "api_key": api_key, "base_url": base_url}
+    try:
+        trial = Model.model_validate({name: value for name, value in document.items() if value})
+    except ValidationError as error:
+        raise invalid("the trial", error) from None
+    kept = {"api_key": trial.api_key or own.api_key, "base_url": trial.base_url or own.base_url}
+    models = settings.models.model_copy(update={section: own.model_copy(update=kept)})
+    return settings.model_copy(update={"models": models})
 
 
 async def _ask(registry: Registry, choice: Choice, folder: Path) -> ProviderTest:

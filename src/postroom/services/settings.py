@@ -4,12 +4,14 @@ A mask that comes back never takes the place of a secret, and what is not valid 
 """
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from postroom.errors import Invalid, InvalidField, NotFound
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_owner
+from postroom.settings.defaults import VARIABLES
 from postroom.settings.errors import InvalidSettings
 
 if TYPE_CHECKING:
@@ -62,24 +64,20 @@ class SettingsService(OfficeService):
 
     async def get(self, caller: Caller, name: str) -> Any:
         """What holds of one setting, like `api.port`: by the environment, the file, or by itself."""
-        holding = {each.name: each for each in await self.list_all(caller)}
-        one = holding.get(name)
-        if one is not None and one.source == "environment":
-            return one.value
         found: Any = await self.show(caller)
         for step in name.split("."):
             if not isinstance(found, dict) or step not in found:
                 break
             found = found[step]
         else:
-            return found
-        if one is not None:
-            return one.value
-        below = {
-            each[len(name) + 1 :]: one.value for each, one in holding.items() if each.startswith(f"{name}.")
-        }
+            if not os.environ.get(VARIABLES.get(name, "")):
+                return found
+        holding = {each.name: each.value for each in await self.list_all(caller)}
+        if name in holding:
+            return holding[name]
+        below = {each: value for each, value in holding.items() if each.startswith(f"{name}.")}
         if below:
-            return below
+            return {each.removeprefix(f"{name}."): value for each, value in below.items()}
         if _unknown_names(name):
             raise SettingUnknown(name)
         raise SettingNotSet(name=name)

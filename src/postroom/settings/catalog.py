@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from postroom.settings.environment import VARIABLES
+from postroom.settings.defaults import VARIABLES
 from postroom.settings.field_names import bare_type, is_part
 from postroom.settings.model import Settings
 from postroom.settings.secret import Secret
@@ -45,7 +45,7 @@ def _settings(
     given = document if isinstance(document, Mapping) else {}
     for key, field in part.model_fields.items():
         name, kind, found = f"{above}{key}", bare_type(field.annotation), given.get(key)
-        below = bare_type(get_args(kind)[1]) if get_origin(kind) is dict else None
+        below: Any = bare_type(get_args(kind)[1]) if get_origin(kind) is dict else None
         if is_part(below):
             ids = found if isinstance(found, Mapping) else {}
             for each, one in ids.items():

@@ -7,3 +7,14 @@ FALLBACK_NAME = "TinyAGI Agent"
 DEFAULT_AGENTS = (FALLBACK_AGENT, "default")
 DEFAULT_MODELS = {"anthropic": "sonnet", "openai": "gpt-5.3-codex", "opencode": "sonnet"}
 DEFAULT_WORKSPACE = "~/postroom-workspace"
+# What of the environment goes before which setting of the file.
+VARIABLES = {
+    "api.host": "POSTROOM_HOST",
+    "api.port": "POSTROOM_API_PORT",
+    "api.remote": "POSTROOM_REMOTE",
+    "api.token": "POSTROOM_TOKEN",
+    "store.url": "POSTROOM_STORE",
+    "store.redis": "POSTROOM_REDIS",
+    "channels.discord.bot_token": "DISCORD_BOT_TOKEN",
+    "channels.telegram.bot_token": "TELEGRAM_BOT_TOKEN",
+}

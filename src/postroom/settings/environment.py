@@ -4,21 +4,10 @@ import os
 from collections.abc import Mapping
 
 from postroom.errors import InvalidField
+from postroom.settings.defaults import VARIABLES
 from postroom.settings.model import Settings
 from postroom.settings.part import SettingsPart
 from postroom.settings.secret import Secret
-
-# What of the environment goes before which setting of the file.
-VARIABLES = {
-    "api.host": "POSTROOM_HOST",
-    "api.port": "POSTROOM_API_PORT",
-    "api.remote": "POSTROOM_REMOTE",
-    "api.token": "POSTROOM_TOKEN",
-    "store.url": "POSTROOM_STORE",
-    "store.redis": "POSTROOM_REDIS",
-    "channels.discord.bot_token": "DISCORD_BOT_TOKEN",
-    "channels.telegram.bot_token": "TELEGRAM_BOT_TOKEN",
-}
 
 
 def with_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> Settings:

@@ -85,7 +85,7 @@ def test_a_channel_is_started_only_in_a_house_that_runs(cli: Cli) -> None:
 def test_a_person_is_asked_and_the_token_does_not_show(shell: Shell) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "postroom", "setup"],
+        [sys.executable, "-m", "postroom", "channel", "setup"],
         cwd=shell.folder,
         env={**shell.env, "TERM": "xterm"},
         stdin=theirs,

@@ -32,6 +32,12 @@ class CatalogLine:
 # Panel of the help, module, name: what it does. A name in brackets works, but help does not list it.
 _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
     START: {
+        "setup": {
+            "setup": (
+                "Set up the office: a provider that answers, the first agents, a channel. Ends with a real "
+                "answer."
+            ),
+        },
         "demo": {
             "demo": "Watch a team of three agents take a request, fail, try again, and answer.",
         },
@@ -74,7 +80,6 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
         "channels": {
             "channel": "Channels: talk to the office from Telegram.",
             "(channels)": "The same as channel.",
-            "setup": "Choose channels and give them their tokens.",
         },
         "office_settings": {
             "settings": "Settings: read and change them by name. Secrets show as ********.",

@@ -250,7 +250,6 @@ _both("setup", *_SETUP_EXAMPLES)(setup)
 def register(root: typer.Typer, panel: str) -> None:
     root.add_typer(app, rich_help_panel=panel)
     root.add_typer(also, rich_help_panel=panel, hidden=True)
-    command(root, "setup", panel=panel, store=False, examples=_SETUP_EXAMPLES)(setup)
 
 
 @_both("reset", "postroom channel reset telegram --yes")

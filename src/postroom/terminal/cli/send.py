@@ -124,7 +124,7 @@ async def _send(at: CommandContext, draft: "Draft", *, wait: bool, timeout: floa
             later = "" if at.server_runs else " Postroom does not run; an agent reads it when it starts."
             out.show(sent_document(sent), f"Message enqueued: {sent.message_id}.{later}")
             return
-        found = await _wait_for_answer(at, office, sent.message_id, timeout)
+        found = await wait_for_answer(at, office, sent.message_id, timeout)
     replies = [reply_document(each) for each in found.replies]
     document = {"messageId": sent.message_id, "replies": replies}
     if not replies and found.failures:
@@ -152,7 +152,7 @@ async def _check_addressee(at: CommandContext, office: "OfficeServices", draft: 
     )
 
 
-async def _wait_for_answer(
+async def wait_for_answer(
     at: CommandContext, office: "OfficeServices", message_id: str, timeout: float
 ) -> "ConversationStatus":
     try:

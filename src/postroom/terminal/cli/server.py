@@ -327,7 +327,7 @@ def welcome(out: Output) -> None:
         if agent.provider == "script":
             out.say(
                 "No agent program was found (claude, codex, opencode), so the first agent only echoes.\n"
-                "Install one, then: postroom agent provider assistant anthropic"
+                "To let it work with a program, a key or a server of yours: postroom setup"
             )
     url = asyncio.run(make_login_link())["url"]
     name = home.settings.load().default_agent_id()
