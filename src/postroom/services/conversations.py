@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from postroom.errors import BodyTooLarge, IdempotencyConflict, InvalidField, MessageNotFound, NotFound
+from postroom.errors import (
+    BodyTooLarge,
+    IdempotencyConflict,
+    InvalidField,
+    MessageNotFound,
+    NotFound,
+    ScopeNotFound,
+)
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message, NewMessage
 from postroom.kernel.states import OPEN, State
@@ -122,8 +129,9 @@ class ConversationService(OfficeService):
         super().__init__(context)
         self._delivering: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def send(self, caller: Caller, draft: Draft) -> SentMessage:
-        """When this returns, the message is safe."""
+    async def send(self, caller: Caller, draft: Draft, *, repeat_ok: bool = False) -> SentMessage:
+        """When this returns, the message is safe. With `repeat_ok`, the same words under the same id again
+        are no error, and are not sent again."""
         require_owner(caller)
         control = await self._context.control()
         check_size(draft.text, control.settings.limits.message_bytes)
@@ -141,7 +149,9 @@ class ConversationService(OfficeService):
             taken = await control.office.take_in(incoming)
         except IdempotencyConflict:
             raise DuplicateMessage(message_id=message_id) from None
-        if taken.repeated:
+        # What was kept of the first one is without its @ at the beginning.
+        is_same = all(draft.text.strip().endswith(letter.text.strip()) for letter in taken.routed.letters)
+        if taken.repeated and not (repeat_ok and is_same):
             raise DuplicateMessage(message_id=message_id)
         return SentMessage(message_id, taken.notice, bool(taken.receipts))
 
@@ -255,7 +265,11 @@ class ConversationService(OfficeService):
         require_owner(caller)
         room = await self._context.room()
         outbox = queues.outbox(channel)
-        if outbox.removeprefix(f"{queues.SCOPE}/") not in await room.scope_counts(queues.SCOPE):
+        try:
+            known = await room.scope_counts(queues.SCOPE)
+        except ScopeNotFound:
+            return []
+        if outbox.removeprefix(f"{queues.SCOPE}/") not in known:
             return []
         found = await room.numbered(queue=outbox, state=list(OPEN), limit=limit)
         return [NumberedMessage(number, message) for number, message in found]

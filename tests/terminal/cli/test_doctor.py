@@ -1,6 +1,7 @@
 """The doctor finds what is wrong and what is open, and says what to do."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,32 @@ def test_a_damaged_backup_is_refused_and_nothing_changes(jobs: Cli, tmp_path: Pa
     assert jobs("restore", str(copy), "--yes").code in (6, 7)
     assert len(jobs.json("peek", "jobs")) == 1
     assert jobs("restore", str(tmp_path / "none.db"), "--yes").code == 4
+
+
+def test_a_handle_that_leads_nowhere_is_told_with_its_field(cli: Cli, home: Home) -> None:
+    models = {"anthropic": {"api_key": "env:NOT_SET_ANYWHERE"}}
+    home.settings.replace({"agents": {"a": {"provider": "script"}}, "models": models})
+    found = {each["about"]: each for each in json.loads(cli("doctor", "--json").out)["findings"]}
+    assert found["models.anthropic.api_key"]["level"] == "bad"
+    assert "NOT_SET_ANYWHERE is not set" in found["models.anthropic.api_key"]["text"]
+
+
+def test_a_port_that_others_use_and_an_api_without_a_key_are_told_with_their_cure(
+    cli: Cli, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        home.settings.replace({"agents": {"a": {"provider": "openai_api"}}, "api": {"port": port}})
+        done = cli("doctor", "--json")
+    findings = [each for each in json.loads(done.out)["findings"] if each["level"] == "bad"]
+    found = {each["about"]: each["text"] for each in findings}
+    assert done.code == 1
+    assert "postroom settings set api.port" in found["port"]
+    assert "postroom setup --provider openai_api" in found["@a"]
+
+
+def test_live_asks_and_tells_what_came_back(cli: Cli, home: Home) -> None:
+    home.settings.replace({"agents": {"a": {"provider": "script"}}, "api": {"port": 0}})
+    assert "script" not in levels(cli, "doctor")
+    assert levels(cli, "doctor", "--live")["script"] == "ok"

@@ -209,3 +209,26 @@ def test_a_key_can_have_a_role_of_the_tenant(jobs: Cli) -> None:
     assert jobs("key", "create", "shop", "--role", "publishers").code == 2
     asyncio.run(make_role())
     assert jobs.json("key", "create", "shop", "--role", "publishers")["role"] == "publishers"
+
+
+def test_bytes_that_are_no_text_are_refused_and_nothing_is_sent(cli: Cli) -> None:
+    cli.ok("queue", "create", "jobs")
+    for words in (["send", "--agent", "assistant"], ["publish", "jobs", "-"]):
+        done = cli(*words, stdin=b"caf\xe9")
+        assert done.code == 2
+        assert "is not UTF-8 text (at byte 3)" in done.err
+    assert cli.json("list", "jobs")["messages"] == []
+
+
+def test_strict_takes_json_alone(cli: Cli) -> None:
+    cli.ok("queue", "create", "jobs")
+    done = cli("publish", "jobs", "{broken", "--strict")
+    assert (done.code, "nothing was published" in done.err) == (2, True)
+    assert cli("publish", "jobs", "x", "--strict", "--text").code == 2
+    assert cli.json("list", "jobs")["messages"] == []
+    cli.ok("publish", "jobs", "{}", "--strict")
+
+
+def test_the_short_help_is_the_help(cli: Cli) -> None:
+    for words in ([], ["queue"], ["queue", "create"]):
+        assert cli.ok(*words, "-h").out == cli.ok(*words, "--help").out

@@ -25,6 +25,7 @@ app = typer.Typer(
     epilog="Every command explains itself: postroom COMMAND --help. A first look: postroom demo --once",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 

@@ -56,6 +56,9 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
         "send": {
             "send": "Write to an agent or a team. When this returns, the message is safe.",
         },
+        "inbox": {
+            "inbox": "Read the answers that wait for you in this shell; what is shown is put away.",
+        },
         "tinyagi_commands": {
             "(run)": "Start the server and say how to go on, as postroom alone does.",
             "office": "Open the portal in a browser, logged in. Without a terminal, print the link.",
@@ -180,7 +183,7 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
             "restore": "Put a backup in the place of the store. The store as it was is kept beside it.",
         },
         "doctor": {
-            "doctor": "Look for what is wrong. Ends with 1 when something is bad.",
+            "doctor": "Look for what is wrong, and say what cures it. Ends with 1 when something is bad.",
         },
         "importing": {
             "import": "Take over an office that another program kept. Its files stay as they are.",

@@ -2,9 +2,10 @@
 
 import os
 import shutil
+import socket
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,8 @@ from postroom.app.roles import running
 from postroom.errors import PostroomError
 from postroom.services.provider_registry import SCRIPT, read_own_script
 from postroom.settings import Settings, find_warnings, with_environment
-from postroom.settings.secrets import is_handle
+from postroom.settings.errors import SecretMissing
+from postroom.settings.secrets import is_handle, reveal
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.options import flag
 from postroom.terminal.cli.output import Column, table
@@ -24,6 +26,7 @@ from postroom.terminal.cli.store_access import POSTGRES, CommandContext
 
 OK, WARN, BAD = "ok", "warn", "bad"
 _PROGRAMS = {"anthropic": "claude", "openai": "codex", "opencode": "opencode"}
+_KEYS = {"anthropic_api": "ANTHROPIC_API_KEY", "openai_api": "OPENAI_API_KEY"}
 FREE_BYTES = 500 * 1024 * 1024
 
 
@@ -36,15 +39,22 @@ class DoctorFinding:
 
 def register(app: typer.Typer, panel: str) -> None:
     command(
-        app, "doctor", panel=panel, store=False, examples=["postroom doctor", "postroom doctor --security"]
+        app,
+        "doctor",
+        panel=panel,
+        store=False,
+        examples=["postroom doctor", "postroom doctor --live", "postroom doctor --security"],
     )(doctor)
 
 
-def doctor(
+async def doctor(
     at: CommandContext,
     security: Annotated[bool, flag("Tell what is open to whom.", "--security")] = False,
+    live: Annotated[
+        bool, flag("Also ask each provider for one word; that costs a short turn each.", "--live")
+    ] = False,
 ) -> None:
-    """Look for what is wrong. Ends with 1 when something is bad."""
+    """Look for what is wrong, and say what cures it. Ends with 1 when something is bad."""
     home = Home.of()
     try:
         settings = with_environment(home.settings.load())
@@ -52,6 +62,8 @@ def doctor(
         found = [DoctorFinding(BAD, "settings", str(error))]
     else:
         found = list(_security(home, settings) if security else _health(at, home, settings))
+        if live and not security:
+            found += [finding async for finding in _answers(at, settings)]
     document = [{"level": one.level, "about": one.about, "text": one.text} for one in found]
     at.out.show(
         {"findings": document, "bad": sum(one.level == BAD for one in found)},
@@ -95,18 +107,77 @@ def _health(at: CommandContext, home: Home, settings: Settings) -> Iterator[Doct
     yield DoctorFinding(OK if found else WARN, "house", told or "does not run; start it: postroom start")
     if problem := read_own_script(home.path)[1]:
         yield DoctorFinding(WARN, SCRIPT, problem)
+    yield from _handles(home)
+    if not found:
+        yield from _port(settings)
     free = shutil.disk_usage(home.path).free
     yield DoctorFinding(OK if free > FREE_BYTES else BAD, "disk", f"{free // 1024**2:,} MB free")
     for sentence in find_warnings(settings):
         field, _, problem = sentence.partition(": ")
         yield DoctorFinding(WARN, field, problem)
     for agent in settings.present_agents():
-        provider, model = settings.choice_of(agent)
-        program = _PROGRAMS.get(provider)
-        if program and shutil.which(program) is None:
-            yield DoctorFinding(BAD, f"@{agent}", f"needs {program}, which is not installed or not on PATH")
-        else:
-            yield DoctorFinding(OK, f"@{agent}", f"{provider} {model}".strip())
+        yield _agent(settings, agent)
+
+
+def _agent(settings: Settings, agent: str) -> DoctorFinding:
+    """Whether there is what it needs. Whether its provider answers is another question, and is said so."""
+    provider, model = settings.choice_of(agent)
+    program, about = _PROGRAMS.get(provider), f"{provider} {model}".strip()
+    if program and shutil.which(program) is None:
+        problem = f"needs {program}, which is not installed or not on PATH; for another: postroom setup"
+        return DoctorFinding(BAD, f"@{agent}", problem)
+    if provider in _KEYS:
+        variable = _KEYS[provider]
+        own = getattr(settings.models, provider.removesuffix("_api"))
+        if not (own and own.api_key) and not os.environ.get(variable):
+            cure = f"set {variable}, or: postroom setup --provider {provider}"
+            return DoctorFinding(BAD, f"@{agent}", f"{about} has no key; {cure}")
+    if provider == "script":
+        return DoctorFinding(OK, f"@{agent}", "says what a script says; for a model: postroom setup")
+    return DoctorFinding(OK, f"@{agent}", f"{about} is there; whether it answers: postroom doctor --live")
+
+
+async def _answers(at: CommandContext, settings: Settings) -> AsyncIterator[DoctorFinding]:
+    choices = dict.fromkeys(settings.choice_of(agent) for agent in settings.present_agents())
+    async with at.office(patience_s=None) as office:
+        for provider, model in choices:
+            at.out.note(f"asking {provider} …")
+            tested = await office.providers.test(at.caller, provider, model=model or None)
+            if tested.problem:
+                yield DoctorFinding(BAD, provider, f"gives no answer: {tested.problem}")
+            else:
+                yield DoctorFinding(OK, provider, f"{tested.model} answered after {tested.seconds:.1f} s")
+
+
+def _handles(home: Home) -> Iterator[DoctorFinding]:
+    """Secrets that are elsewhere, and are not to be had there."""
+
+    def walk(shown: object, name: str) -> Iterator[DoctorFinding]:
+        if isinstance(shown, dict):
+            for key, below in shown.items():
+                yield from walk(below, f"{name}.{key}" if name else key)
+        elif isinstance(shown, list):
+            for number, below in enumerate(shown):
+                yield from walk(below, f"{name}.{number}")
+        elif isinstance(shown, str) and is_handle(shown):
+            try:
+                reveal(shown)
+            except SecretMissing as error:
+                yield DoctorFinding(BAD, name, str(error))
+
+    yield from walk(home.settings.masked(), "")
+
+
+def _port(settings: Settings) -> Iterator[DoctorFinding]:
+    """Whether the server could listen where it should."""
+    where = (settings.api.host, settings.api.port)
+    try:
+        with socket.create_server(where):
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        cure = "stop what uses it, or choose another: postroom settings set api.port 4000"
+        yield DoctorFinding(BAD, "port", f"{where[0]}:{where[1]} cannot be used ({reason}); {cure}")
 
 
 def _security(home: Home, settings: Settings) -> Iterator[DoctorFinding]:

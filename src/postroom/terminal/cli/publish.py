@@ -16,7 +16,7 @@ from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import QueuePath, argument, choice, flag, option
 from postroom.terminal.cli.output import some
 from postroom.terminal.cli.store_access import CommandContext
-from postroom.terminal.cli.values import When, json_or_text
+from postroom.terminal.cli.values import When, json_or_text, read_text
 
 _TRACE = "Where it belongs"
 _NEW = NewMessage()
@@ -100,17 +100,20 @@ async def publish(
     options: dict[str, Any],
     lines: Annotated[bool, flag("One message per line of stdin; all of them, or none.", "--lines")] = False,
     text: Annotated[bool, flag("The body is text, even if it looks like JSON.", "--text")] = False,
+    strict: Annotated[bool, flag("The body must be JSON; a text is refused.", "--strict")] = False,
 ) -> None:
     """Publish a message. When this ends without an error, the message survives a power cut."""
     if lines and body != "-":
         raise Unclear("--lines reads from stdin, so give - as the body")
     if lines and "key" in options:
         raise Unclear("--key names one message, so it cannot go with --lines")
+    if strict and (text or "content_type" in options):
+        raise Unclear("--strict is for JSON, so it cannot go with --text or --content-type")
     options = _resolved(at, options)
     raw_type = options.get("content_type", JSON)
-    bodies = list(_lines(_stdin_text())) if lines else [_raw(body, raw_type)]
+    bodies = list(_lines(_body_text())) if lines else [_raw(body, raw_type)]
     if raw_type == JSON and not text:
-        bodies = [_decoded(at, each) for each in bodies]
+        bodies = [_decoded(at, each, strict=strict) for each in bodies]
     builder, (scope, slug) = CommandBuilder(at.caller.actor, at.caller.tenant), split_path(queue)
     drafts = [builder.message(each, cast(PublishOptions, options)) for each in bodies]
     async with at.services(change=True) as services:
@@ -139,25 +142,22 @@ def _raw(body: str, content_type: str) -> str | bytes:
     if body != "-":
         return body
     if content_type == JSON or content_type.startswith("text/"):
-        return _stdin_text().removesuffix("\n")
+        return _body_text().removesuffix("\n")
     return sys.stdin.buffer.read()
 
 
-def _stdin_text() -> str:
-    try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise Unclear(
-            f"The body is not UTF-8 text (at byte {error.start}); say what it is with --content-type"
-        ) from None
+def _body_text() -> str:
+    return read_text("The body", "say what it is with --content-type")
 
 
 def _lines(text: str) -> Iterable[str]:
     return (line for line in text.split("\n") if line.strip())
 
 
-def _decoded(at: CommandContext, body: Any) -> Any:
+def _decoded(at: CommandContext, body: Any, *, strict: bool) -> Any:
     value, problem = json_or_text(body)
+    if problem is not None and strict:
+        raise Unclear(f"The body is not valid JSON ({problem}); nothing was published")
     if problem is not None:
         at.out.note(f"the body is not valid JSON ({problem}), so it goes as text")
     return value

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import re
-import sys
 import uuid
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Output, clean
 from postroom.terminal.cli.store_access import CommandContext, whoami
+from postroom.terminal.cli.values import read_text
 
 if TYPE_CHECKING:
     from postroom.services.conversations import ConversationStatus, Draft
@@ -90,7 +90,7 @@ async def send(
     message_id: Annotated[str | None, option("ID", "The same one is never taken twice.", "--id")] = None,
 ) -> None:
     """Write to an agent or a team. When this returns, the message is safe."""
-    said = " ".join(text) if text else sys.stdin.read()
+    said = " ".join(text) if text else read_text("What comes on stdin", "send it as a file from a chat")
     if not said.strip():
         raise Unclear(
             'There is nothing to send: write it after the command, like postroom send "@coder hello"'
@@ -116,7 +116,7 @@ async def _send(at: CommandContext, draft: "Draft", *, wait: bool, timeout: floa
             watching = asyncio.create_task(_watch(out, draft.message_id or ""))
             stack.push_async_callback(_ended, watching)
         await _check_addressee(at, office, draft)
-        sent = await office.conversations.send(at.caller, draft)
+        sent = await office.conversations.send(at.caller, draft, repeat_ok=True)
         if sent.notice and not sent.queued:
             out.show(sent_document(sent), sent.notice)
             return

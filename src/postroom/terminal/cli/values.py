@@ -1,6 +1,7 @@
 """How words of a command line become values: durations, moments, labels and JSON."""
 
 import re
+import sys
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ import typer
 
 from postroom.clock import from_datetime, micros
 from postroom.kernel import jsontext
+from postroom.terminal.cli.errors import Unclear
 
 _UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)", re.ASCII)
@@ -20,6 +22,14 @@ class Clear:
 
 
 CLEAR = Clear()
+
+
+def read_text(what: str, otherwise: str) -> str:
+    """All of stdin, which must be text; nothing of it is changed to make it so."""
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise Unclear(f"{what} is not UTF-8 text (at byte {error.start}); {otherwise}") from None
 
 
 def duration(text: str) -> float:
