@@ -9,6 +9,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from postroom.api.responses import Json, error_body, failure
 from postroom.errors import BodyTooLarge, InvalidField, PostroomError
@@ -73,7 +74,22 @@ def _plain(request: Request, error: Exception) -> Json:
         return failure(request.url.path, error.__cause__)
     code, message = _STATUS_CODES.get(error.status_code, ("HTTP_ERROR", str(error.detail)))
     body = error_body(request.url.path, code, message)
-    return Json(body, status_code=error.status_code, headers=error.headers)
+    headers = {"allow": ", ".join(_methods_of(request))} if error.status_code == 405 else error.headers
+    return Json(body, status_code=error.status_code, headers=headers)
+
+
+def _methods_of(request: Request) -> list[str]:
+    """What the path takes: the framework names the methods of one of its routes alone."""
+    found: set[str] = set()
+    pending: list[Any] = list(request.app.routes)
+    while pending:
+        route = pending.pop()
+        for method in getattr(route, "methods", None) or ():
+            match, _ = route.matches({**request.scope, "method": method})
+            found |= {method} if match is Match.FULL else set()
+        if not hasattr(route, "methods"):
+            pending += getattr(getattr(route, "original_router", route), "routes", None) or ()
+    return sorted(found)
 
 
 def _invalid(request: Request, error: Exception) -> Json:

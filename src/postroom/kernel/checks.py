@@ -48,7 +48,7 @@ def check_name(field: str, name: str, limits: Limits) -> None:
         raise InvalidField(field, f"must be a text of 1 to {limits.text_chars} characters")
 
 
-_RANGES: dict[str, tuple[float, float]] = {
+SETTING_RANGES: dict[str, tuple[float, float]] = {
     "visibility_timeout_s": (0.001, 24 * 3600),
     "max_retries": (0, 100),
     "backoff_base_s": (0, 24 * 3600),
@@ -80,7 +80,7 @@ def queue_settings(
         check_text(field, getattr(settings, field), limits)
     if settings.schema is not None:
         split_schema(settings.schema)
-    for field, (low, high) in _RANGES.items():
+    for field, (low, high) in SETTING_RANGES.items():
         value = getattr(settings, field)
         if value is not None and not low <= value <= high:
             raise InvalidField(field, f"is {value}, must be between {low} and {high}")

@@ -200,6 +200,8 @@ class Rewritten(msgspec.Struct, frozen=True):
     content: Content
     result: bytes | None
     failure_reason: str | None
+    idempotency_key: str | None = None
+    """Another one in the place of its own; None: that stays."""
 
 
 class NewMessages(msgspec.Struct):
@@ -477,6 +479,10 @@ class Store(Protocol):
     def seal(self, limit: int) -> int:
         """Number and chain committed events that are not yet; how many. Of several callers one works, and the
         others are told 0 at once. Nothing to do where the commit does it."""
+        ...
+
+    def wipe_log(self) -> None:
+        """Let nothing of what was overwritten stay in a log of the store's own beside it."""
         ...
 
     def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:

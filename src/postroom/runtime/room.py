@@ -534,6 +534,10 @@ class Room:
         """Run one housekeeper now; how many items it handled."""
         return await self._ask(self._core.housekeep, name)
 
+    async def wipe_log(self) -> None:
+        """What was overwritten leaves the log beside the store too."""
+        await self._ask(self._core.store.wipe_log)
+
     # workers
 
     def worker(self, queue: str, **options: Unpack[WorkerOptions]) -> Callable[[Handler], Handler]:

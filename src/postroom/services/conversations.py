@@ -23,6 +23,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.model import Message, NewMessage
 from postroom.kernel.states import OPEN, State
 from postroom.office import message_rows, queues
+from postroom.office.files import Folders, check_outgoing
 from postroom.office.guards import budgets
 from postroom.office.intake.intake import Incoming
 from postroom.office.lanes.batches import text_of
@@ -39,6 +40,7 @@ from postroom.services.office_context import (
 
 if TYPE_CHECKING:
     from postroom.runtime import Room
+    from postroom.settings.sections import LimitSettings
 
 MOST = 1000
 SEARCHED = 1000
@@ -76,6 +78,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     sender_id: str | None = None
     agent: str | None = None
     message_id: str | None = None
+    files: tuple[str, ...] = ()
+    """Paths in the room's folder of files."""
 
 
 class SentMessage(msgspec.Struct, frozen=True):
@@ -144,6 +148,7 @@ class ConversationService(OfficeService):
             platform_id=message_id,
             fresh=draft.message_id is None,
             agent=draft.agent,
+            files=await self._check_files(draft.files, control.settings.limits),
         )
         try:
             taken = await control.office.take_in(incoming)
@@ -154,6 +159,18 @@ class ConversationService(OfficeService):
         if taken.repeated and not (repeat_ok and is_same):
             raise DuplicateMessage(message_id=message_id)
         return SentMessage(message_id, taken.notice, bool(taken.receipts))
+
+    async def _check_files(self, paths: tuple[str, ...], limits: "LimitSettings") -> tuple[str, ...]:
+        """Files that came in before, as whole paths; one that may not be read by agents refuses all."""
+        if len(paths) > limits.files_per_message:
+            raise InvalidField("files", f"has {len(paths)}, at most {limits.files_per_message} at once")
+        folders = Folders((self._context.home / "files",))
+
+        def check() -> tuple[str, ...]:
+            checked = [check_outgoing(path, folders, max_bytes=limits.file_bytes) for path in paths]
+            return tuple(str(each.path) for each in checked)
+
+        return await asyncio.to_thread(check) if paths else ()
 
     async def status(self, caller: Caller, message_id: str, channel: str = "api") -> ConversationStatus:
         """The conversation that a message began. What was answered together with another message of the same

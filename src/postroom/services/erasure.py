@@ -207,7 +207,10 @@ class Erasures(Service):
             completed_at=self._now(),
         )
         finish = service_commands.FinishErasure(job_id=job.id, scope=job.scope, proof=proof, **call.who)
-        await call.commit(c.Unit(commands=(_put(call, done), finish), **call.who))
+        others = await call.look(lambda access: _others(access, job))
+        emptied = [_put(call, msgspec.structs.replace(each, subject=None, status=DONE)) for each in others]
+        await call.commit(c.Unit(commands=(_put(call, done), *emptied, finish), **call.who))
+        await self._context.room.wipe_log()
         return done
 
     async def _erase_echoes(self, call: ServiceCall, message_ids: list[str]) -> None:
@@ -280,6 +283,23 @@ def _find(access: Access, scope: str, job_id: str) -> tuple[ErasureJob, Reach]:
 
 def _is_within(job: ErasureJob, reach: Reach) -> bool:
     return reach is None or (job.queue_ids is not None and set(job.queue_ids) <= set(reach))
+
+
+def _others(access: Access, job: ErasureJob) -> list[ErasureJob]:
+    """Dry runs about the same person, and jobs that were to do the same: what was erased does not stay in
+    them."""
+    assert job.subject is not None
+    jobs = [msgspec.convert(each.data, ErasureJob) for each in documents.list_documents(access, erasure.KIND)]
+    return [
+        each
+        for each in jobs
+        if each.id != job.id
+        and each.subject is not None
+        and (
+            (each.scope_id == job.scope_id and each.subject == job.subject)
+            or (each.dry_run and each.subject.value == job.subject.value)
+        )
+    ]
 
 
 def _refuse_done(job: ErasureJob) -> None:

@@ -50,3 +50,27 @@ async def test_posts_of_one_message_that_come_at_once_are_one_message(tmp_path: 
     assert inboxes == ["inbox/coder"]
     gathered = [message for message in messages if not message.queue.startswith("inbox/")]
     assert len(gathered) == (replies == "combined"), "one answer is owed"
+
+
+async def test_files_of_a_message_are_taken_or_the_message_is_refused(still: House) -> None:
+    folder = still.home / "files"
+    folder.mkdir(exist_ok=True)
+    (folder / "plan.txt").write_text("the plan")
+    (still.home / "secret.txt").write_text("not for agents")
+    sent = {"message": "@coder read it", "channel": "web", "sender": "Ann"}
+    for wrong in (
+        [str(still.home / "secret.txt")],
+        [str(folder / "plan.txt"), "/etc/passwd"],
+        [str(folder / "missing.txt")],
+        ["plan.txt"] * 11,
+        [7],
+        "plan.txt",
+    ):
+        refused = await still.http.post("/api/message", json={**sent, "files": wrong})
+        assert refused.status_code in (400, 403, 422), wrong
+    assert (await still.room.counts("office/inbox/coder")).pending == 0
+    taken = await still.http.post("/api/message", json={**sent, "files": [str(folder / "plan.txt")]})
+    assert taken.status_code == 200, taken.text
+    [mail] = (await still.room.messages(queue="office/inbox/coder")).messages
+    assert mail.files == [str(folder / "plan.txt")]
+    assert f"[file: {folder / 'plan.txt'}]" in mail.body["text"]

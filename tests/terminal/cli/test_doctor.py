@@ -2,6 +2,7 @@
 
 import json
 import socket
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,38 @@ def test_live_asks_and_tells_what_came_back(cli: Cli, home: Home) -> None:
     home.settings.replace({"agents": {"a": {"provider": "script"}}, "api": {"port": 0}})
     assert "script" not in levels(cli, "doctor")
     assert levels(cli, "doctor", "--live")["script"] == "ok"
+
+
+def test_a_byte_that_changed_anywhere_in_a_backup_is_found(jobs: Cli, tmp_path: Path) -> None:
+    """Also where neither a page nor the ledger would tell: in a body, in free space, at the very end."""
+    copy = tmp_path / "copy.db"
+    jobs.publish("jobs", '"a body that nobody hashes"')
+    jobs.ok("backup", str(copy), "--check")
+    sound = copy.read_bytes()
+    body = sound.index(b"a body that nobody hashes")
+    for place in (30, body, body + 5, len(sound) // 2, len(sound) - 1):
+        flipped = bytearray(sound)
+        flipped[place] ^= 1
+        copy.write_bytes(bytes(flipped))
+        assert jobs("restore", str(copy), "--check").code == 6, place
+    copy.write_bytes(sound[:-1])
+    assert "not as it was written" in jobs("restore", str(copy), "--check").err
+    copy.write_bytes(sound)
+    jobs.ok("restore", str(copy), "--check")
+
+
+def test_a_backup_says_what_is_not_in_it_and_takes_all_when_asked(jobs: Cli, tmp_path: Path) -> None:
+    (jobs.home / "files").mkdir(exist_ok=True)
+    (jobs.home / "files" / "plan.txt").write_text("the plan")
+    (jobs.home / "settings.json").write_text("{}")
+    copy = tmp_path / "copy.db"
+    assert "Not in it: settings, token, files/" in jobs.ok("backup", str(copy)).out
+    assert not (tmp_path / "copy.db.home.tar").exists()
+    made = jobs.json("backup", str(copy), "--force", "--all")
+    assert {"settings.json", "files"} <= set(made["packed"])
+    archive = tmp_path / "copy.db.home.tar"
+    assert archive.stat().st_mode & 0o077 == 0
+    with tarfile.open(archive) as packed:
+        found = packed.extractfile("files/plan.txt")
+        assert found is not None
+        assert found.read() == b"the plan"

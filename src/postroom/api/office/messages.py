@@ -26,6 +26,11 @@ class MessageBody(ObjectBody):
     messageId: Word | None = Field(  # noqa: N815
         default=None, description="The platform's own id; the same one is never taken twice"
     )
+    files: list[str] | None = Field(
+        default=None,
+        max_length=100,
+        description="Paths of files in the room's folder `files/`",
+    )
 
 
 class Accepted(AnswerModel):
@@ -61,6 +66,7 @@ async def accept(conversations: ConversationService, caller: Caller, body: Messa
         sender_id=body.senderId,
         agent=body.agent,
         message_id=body.messageId,
+        files=tuple(body.files or ()),
     )
     try:
         sent = await conversations.send(caller, draft)

@@ -1,22 +1,57 @@
 """What callers may say, field by field. Unknown fields are refused, so that a slip of the pen is noticed."""
 
 import binascii
+import re
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from postroom.api.queue.views import body_from
 from postroom.clock import from_datetime
 from postroom.errors import InvalidField
 from postroom.kernel import checks
-from postroom.kernel.model import NewMessage
+from postroom.kernel.model import ConsumerMode, NewMessage, Ordering, Overflow
+from postroom.kernel.ordering import TIER_RANK
 from postroom.services.claims import MOST_CLAIMED, MOST_WAIT_S
 from postroom.services.messages import MOST_PUBLISHED
 
-Slug = Annotated[str, Field(min_length=1, max_length=127, examples=["orders"])]
+# Neither yes and no nor a text is a number.
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+def _time_text(value: Any) -> Any:
+    """A bare number would be taken for seconds since 1970, which nobody means."""
+    if isinstance(value, bool | int | float) or (isinstance(value, str) and _NUMBER.fullmatch(value.strip())):
+        raise ValueError("must be a time like 2026-11-16T12:00:00Z")
+    return value
+
+
+_NUMBER = re.compile(r"[+-]?[0-9.]+")
+Moment = Annotated[datetime, BeforeValidator(_time_text)]
+
+
+def _say_bounds(schema: dict[str, Any]) -> None:
+    """What the kernel checks of a queue's settings; the document says it too."""
+    for name, (least, most) in checks.SETTING_RANGES.items():
+        schema["properties"][name]["anyOf"][0] |= {"minimum": least, "maximum": most}
+    words = {"ordering": Ordering, "consumer_mode": ConsumerMode, "overflow_policy": Overflow}
+    for name, known in words.items():
+        schema["properties"][name]["anyOf"][0]["enum"] = [str(word) for word in known]
+
+
+Slug = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=127,
+        examples=["orders"],
+        json_schema_extra={"pattern": f"^{checks.QUEUE_SLUG.pattern}$"},
+    ),
+]
 Text = Annotated[str, Field(max_length=512)]
-Lease = Annotated[float, Field(ge=0.001, le=24 * 3600, allow_inf_nan=False)]
+Lease = Annotated[Number, Field(ge=0.001, le=24 * 3600)]
 LONGEST_S = checks.YEAR_S
 
 
@@ -42,20 +77,22 @@ class ScopeChanges(RequestBody):
 class QueueChanges(RequestBody):
     """Any setting of a queue; what is not named stays."""
 
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_say_bounds)
+
     display_name: Text | None = None
     description: Text | None = None
     ordering: str | None = Field(default=None, examples=["priority"])
     consumer_mode: str | None = Field(default=None, examples=["competing"])
-    visibility_timeout_s: float | None = None
-    max_retries: int | None = None
-    backoff_base_s: float | None = None
-    backoff_cap_s: float | None = None
-    concurrency: int | None = None
-    max_depth: int | None = None
+    visibility_timeout_s: Number | None = None
+    max_retries: Whole | None = None
+    backoff_base_s: Number | None = None
+    backoff_cap_s: Number | None = None
+    concurrency: Whole | None = None
+    max_depth: Whole | None = None
     overflow_policy: str | None = None
-    default_ttl_s: float | None = None
+    default_ttl_s: Number | None = None
     schema_: str | None = Field(default=None, alias="schema", description="A name, or name@version")
-    retention_s: float | None = None
+    retention_s: Number | None = None
     purpose: str | None = Field(default=None, description="For canvases of clients; not kept")
 
     def settings(self) -> dict[str, Any]:
@@ -81,12 +118,12 @@ class NewMessageBody(RequestBody):
     body: Any = None
     content_type: Text = "application/json"
     labels: dict[str, Any] = {}
-    priority_tier: str = "normal"
-    priority_score: int = 500
-    ttl_seconds: Annotated[float, Field(ge=0.001, le=LONGEST_S, allow_inf_nan=False)] | None = None
-    deadline: datetime | None = None
-    delay_until: datetime | None = None
-    delay_seconds: Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)] | None = None
+    priority_tier: Annotated[str, Field(json_schema_extra={"enum": list(TIER_RANK)})] = "normal"
+    priority_score: Annotated[Whole, Field(json_schema_extra={"minimum": 0, "maximum": 1000})] = 500
+    ttl_seconds: Annotated[Number, Field(ge=0.001, le=LONGEST_S)] | None = None
+    deadline: Moment | None = None
+    delay_until: Moment | None = None
+    delay_seconds: Annotated[Number, Field(ge=0, le=LONGEST_S)] | None = None
     idempotency_key: Text | None = None
     correlation_id: Text | None = None
     causation_id: Text | None = None
@@ -129,8 +166,8 @@ class MessageBatchBody(RequestBody):
 
 
 class ClaimWish(RequestBody):
-    batch_size: Annotated[int, Field(ge=1, le=MOST_CLAIMED)] = 1
-    wait_s: Annotated[float, Field(ge=0, le=MOST_WAIT_S)] = 0
+    batch_size: Annotated[Whole, Field(ge=1, le=MOST_CLAIMED)] = 1
+    wait_s: Annotated[Number, Field(ge=0, le=MOST_WAIT_S)] = 0
     visibility_timeout_s: Lease | None = None
     labels: dict[str, Any] = {}
     subscription: Text | None = None
@@ -148,7 +185,7 @@ class Completion(ClaimBody):
 class FailureReport(ClaimBody):
     reason: str = "failed"
     retry: bool = True
-    delay_s: Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)] | None = None
+    delay_s: Annotated[Number, Field(ge=0, le=LONGEST_S)] | None = None
 
 
 class Extension(ClaimBody):
@@ -157,7 +194,7 @@ class Extension(ClaimBody):
 
 
 class Snoozing(ClaimBody):
-    seconds: Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
+    seconds: Annotated[Number, Field(ge=0, le=LONGEST_S)]
     reason: str | None = None
 
 

@@ -108,7 +108,11 @@ def _erase_one(stored: Stored, subject: Subject, mode: str) -> Rewritten:
     else:
         content, result = erasure.emptied(content), None
         reason = None if stored.row.failure_reason is None else erasure.ERASED
-    return Rewritten(stored.row.id, content, result, reason)
+    key = None
+    if erasure.tells_of(stored.row.idempotency_key, subject):
+        # It stays taken, under a name that tells of nobody.
+        key = stored.row.idempotency_key = f"{erasure.ERASED}:{stored.row.id}"
+    return Rewritten(stored.row.id, content, result, reason, key)
 
 
 def erase_echoes(ctx: TransitionContext, command: service_commands.EraseEchoes) -> ErasureStep:

@@ -142,6 +142,12 @@ def redacted_text(text: str | None, subject: Subject) -> str | None:
     return text if text is None else str(_without(text, subject.value))
 
 
+def tells_of(text: str | None, subject: Subject) -> bool:
+    """Whether the subject can be read in a text."""
+    value = subject.value if isinstance(subject.value, str) else jsontext.text(subject.value)
+    return text is not None and value.casefold() in text.casefold()
+
+
 def _without(part: Any, value: Any) -> Any:
     if isinstance(part, dict):
         return {name: _without(item, value) for name, item in part.items()}

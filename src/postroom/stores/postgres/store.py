@@ -166,6 +166,9 @@ class PostgresStore:
         """The commit numbers and chains events."""
         return 0
 
+    def wipe_log(self) -> None:
+        """The server's own business: its logs are for its administrator."""
+
     def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
         self._listener = Listener(self._connect, self._channel, self._name, wake)
 

@@ -200,6 +200,10 @@ class MessageWrites(MessageReads, SqlWrites):
                 rest = () if name == "rewrite_content" else (each.result, each.failure_reason)
                 changed.append((*content, *rest, each.message_id))
             self._out.write_many(self._sql[name], changed)
+        keys = [(each.idempotency_key, each.message_id) for each in messages if each.idempotency_key]
+        if keys:
+            for name in ("rewrite_key", "rewrite_archived_key"):
+                self._out.write_many(self._sql[name], keys)
 
     def _archive(self, rows: Sequence[Row], ledger_length: int) -> None:
         self._out.write_many(self._sql["archive"], [(ledger_length, row.seq) for row in rows])

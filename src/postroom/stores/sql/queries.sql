@@ -72,6 +72,14 @@ UPDATE messages SET result = ?, failure_reason = ? WHERE id = ?;
 -- The same of an archived one.
 UPDATE archive SET $SET_CONTENT, result = ?, failure_reason = ? WHERE id = ?;
 
+-- name: rewrite_key
+-- And the key it was published with, where that told of somebody.
+UPDATE messages SET idempotency_key = ? WHERE id = ?;
+
+-- name: rewrite_archived_key
+-- The same of an archived one.
+UPDATE archive SET idempotency_key = ? WHERE id = ?;
+
 -- name: prunable
 -- Archived messages of a queue that may go, since nothing of their conversations is open.
 SELECT a.id, a.queue_id, a.idempotency_key FROM archive a

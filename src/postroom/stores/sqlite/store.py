@@ -221,6 +221,11 @@ class SqliteStore:
     def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
         """No other process writes."""
 
+    def wipe_log(self) -> None:
+        """Into the file, where old pages are wiped; what a reader looks at stays until the next time."""
+        with self._writer_use, translated(self._name):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     # reading: any thread
 
     @contextlib.contextmanager

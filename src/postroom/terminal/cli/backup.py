@@ -11,12 +11,13 @@ from postroom.errors import StoreReadOnly
 from postroom.stores.sqlite.errors import translated
 from postroom.stores.sqlite.migrate import copy_to
 from postroom.terminal.cli import documents
+from postroom.terminal.cli.backup_files import archive_file, write_archive, write_digest
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.errors import FileTaken, Unclear
 from postroom.terminal.cli.ledger import progress_bar
 from postroom.terminal.cli.options import argument, flag
 from postroom.terminal.cli.readonly import ReadOnlyFile
-from postroom.terminal.cli.store_access import CommandContext
+from postroom.terminal.cli.store_access import CommandContext, home
 from postroom.terminal.cli.verify import verify
 
 
@@ -38,8 +39,11 @@ def backup(
     file: Annotated[Path, argument("FILE", "Where the copy goes.")],
     check: Annotated[bool, flag("Open the copy and verify its whole ledger.", "--check")] = False,
     force: Annotated[bool, flag("Replace FILE if it exists.", "--force")] = False,
+    all_: Annotated[
+        bool, flag("Also settings, token, files and what else is in the home: FILE.home.tar.", "--all")
+    ] = False,
 ) -> None:
-    """Copy the store to a file. Nobody has to stop working for it."""
+    """Copy the store to a file; nobody has to stop working. Its digest stands beside it: FILE.sha256."""
     file = file.expanduser().absolute()
     with at.file() as source:
         if file.exists() and os.path.samefile(file, source.path):
@@ -48,18 +52,31 @@ def backup(
             raise FileTaken(path=str(file))
         _clear_beside(file)
         _copy(source, file)
+    write_digest(file)
+    packed = write_archive(home(), file) if all_ else []
     head, size = None, file.stat().st_size
     with contextlib.closing(ReadOnlyFile(file, immutable=True)) as copy, copy.look() as reader:
         if check:
+            copy.check_pages()
             with progress_bar(at.out) as progress:
                 head = verify(reader, progress=progress).head
         else:
             head = reader.head()
     checked = " and verified" if check else ""
     at.out.show(
-        {"file": str(file), "bytes": size, "verified": check, "head": documents.head(head)},
+        {
+            "file": str(file),
+            "bytes": size,
+            "verified": check,
+            "head": documents.head(head),
+            "archive": str(archive_file(file)) if all_ else None,
+            "packed": packed,
+        },
         f"{file} is written{checked}: {size:,} bytes, {head.seq:,} events.",
         f"head {head.seq} {documents.hexed(head.hash)}",
+        f"{archive_file(file)} holds {', '.join(packed)}. Both hold secrets: keep them like the home itself."
+        if all_
+        else "Not in it: settings, token, files/ and what else is in the home. To take them too: --all",
     )
 
 

@@ -12,6 +12,7 @@ from postroom.clock import iso
 from postroom.errors import StoreCorrupt, StoreInUse, StoreReadOnly
 from postroom.stores.sqlite.owner import OwnerLock
 from postroom.terminal.cli import documents
+from postroom.terminal.cli.backup_files import find_damage
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.confirm import confirm
 from postroom.terminal.cli.errors import BackupDamaged, NoBackup, Unclear
@@ -41,6 +42,8 @@ def restore(
     source = file.expanduser().absolute()
     if not source.is_file():
         raise NoBackup(path=str(source))
+    if (damage := find_damage(source)) is not None:
+        raise BackupDamaged(path=str(source), problem=damage)
     try:
         with contextlib.closing(ReadOnlyFile(source, immutable=True)) as copy:
             copy.check_pages()

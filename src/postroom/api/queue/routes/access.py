@@ -1,13 +1,12 @@
 """Grants of scopes, access lists of queues, trust between scopes, roles, and tenants themselves."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import Field
 
 from postroom.api.queue import upkeep_views as views
-from postroom.api.queue.bodies import RequestBody, Slug, Text, moment
+from postroom.api.queue.bodies import Moment, RequestBody, Slug, Text, Whole, moment
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
 from postroom.api.queue.gate import Calling, RouteCall, needs
@@ -20,7 +19,7 @@ from postroom.services.trusts import Trusts
 
 GRANTS, LISTS = "/scopes/{scope_id}/grants", "/scopes/{scope_id}/queues/{queue_id}/acl"
 TRUSTS, ROLES = "/scopes/{scope_id}/trusts", "/iam/custom-roles"
-Rate = Annotated[int, Field(ge=1, le=MOST_RATE)]
+Rate = Annotated[Whole, Field(ge=1, le=MOST_RATE)]
 PermissionName = Literal["view", "publish", "consume", "manage"]
 
 
@@ -28,7 +27,7 @@ class NewEntry(RequestBody):
     principal_type: Principal
     principal_id: Text
     permissions: Annotated[list[PermissionName], Field(min_length=1)]
-    expires_at: datetime | None = None
+    expires_at: Moment | None = None
 
 
 class NewTrust(RequestBody):

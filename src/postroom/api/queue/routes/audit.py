@@ -1,12 +1,11 @@
 """The audit of a scope: every gated call, allowed or refused; and everything of one conversation in order."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path
 
 from postroom.api.queue import upkeep_views as views
-from postroom.api.queue.bodies import moment
+from postroom.api.queue.bodies import Moment, moment
 from postroom.api.queue.cursors import Cursor, Limit
 from postroom.api.queue.envelopes import many
 from postroom.api.queue.gate import Calling, needs
@@ -26,8 +25,8 @@ def add(routes: APIRouter) -> None:
         correlation_id: str | None = None,
         message_id: str | None = None,
         allowed: bool | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Json:

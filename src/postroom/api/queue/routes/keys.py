@@ -1,13 +1,12 @@
 """API keys of a scope or of the whole tenant: made (the secret is shown once), rotated, revoked."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import Field
 
 from postroom.api.queue import upkeep_views as views
-from postroom.api.queue.bodies import RequestBody, Text, moment
+from postroom.api.queue.bodies import Moment, Number, RequestBody, Text, moment
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
 from postroom.api.queue.gate import Calling, RouteCall, needs
@@ -23,7 +22,7 @@ class NewKey(RequestBody):
     name: Text
     permissions: list[str] = Field(default_factory=list, examples=[["view", "publish"]])
     role: Text | None = None
-    expires_at: datetime | None = None
+    expires_at: Moment | None = None
     assigned_user_id: Text | None = None
     groups: list[str] = Field(default_factory=list)
     actor_type: Text = "user"
@@ -43,7 +42,7 @@ class NewKey(RequestBody):
 
 
 class Rotation(RequestBody):
-    grace_s: Annotated[float, Field(ge=0, le=MOST_GRACE_S)] = GRACE_S
+    grace_s: Annotated[Number, Field(ge=0, le=MOST_GRACE_S)] = GRACE_S
 
 
 async def _create(call: RouteCall, scope: str | None, body: NewKey) -> Json:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from postroom.api.queue import views
-from postroom.api.queue.bodies import NewMessageBody, RequestBody, Text
+from postroom.api.queue.bodies import NewMessageBody, RequestBody, Text, Whole
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
 from postroom.api.queue.gate import Calling, needs
@@ -32,8 +32,8 @@ class ActionBody(RequestBody):
     remove_labels: list[str] | None = None
     message_type: Text | None = None
     priority_tier: str | None = None
-    priority_score: int | None = None
-    raise_by: int | None = None
+    priority_score: Whole | None = None
+    raise_by: Whole | None = None
     body: Any = None
     pattern: Text | None = None
     version: str | None = None
@@ -46,7 +46,7 @@ class RuleBody(RequestBody):
     trigger: Trigger = Trigger.PUBLISHED
     action: ActionBody
     enabled: bool = True
-    priority: int = 100
+    priority: Whole = 100
     source_queue_id: str | None = None
     conditions: list[ConditionBody] = Field(default_factory=list)
     match: Literal["all", "any"] = "all"
@@ -63,7 +63,7 @@ class RuleChanges(RequestBody):
     trigger: Trigger | None = None
     action: ActionBody | None = None
     enabled: bool | None = None
-    priority: int | None = None
+    priority: Whole | None = None
     source_queue_id: str | None = None
     conditions: list[ConditionBody] | None = None
     match: Literal["all", "any"] | None = None
@@ -83,7 +83,7 @@ class Trial(RequestBody):
     rule_id: str | None = None
     message: NewMessageBody | None = None
     message_id: str | None = None
-    last: Annotated[int, Field(ge=1, le=MOST_TRIED)] | None = None
+    last: Annotated[Whole, Field(ge=1, le=MOST_TRIED)] | None = None
     queue_id: str | None = None
     trigger: Trigger = Trigger.PUBLISHED
 

@@ -10,7 +10,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import Field
 
 from postroom.api.queue import upkeep_views as views
-from postroom.api.queue.bodies import RequestBody, Text
+from postroom.api.queue.bodies import RequestBody, Text, Whole
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
 from postroom.api.queue.gate import Calling, RouteCall, needs
@@ -32,7 +32,7 @@ class NewStream(RequestBody):
 
 
 class NewChunk(RequestBody):
-    sequence: Annotated[int, Field(ge=0)]
+    sequence: Annotated[Whole, Field(ge=0)]
     data: str = Field(description="Text; base64 when `encoding` says so")
     encoding: str | None = None
 
@@ -52,7 +52,7 @@ class NewChunks(RequestBody):
 
 
 class Closing(RequestBody):
-    total_chunks: int | None = None
+    total_chunks: Whole | None = None
 
 
 class Giving(RequestBody):

@@ -1,13 +1,12 @@
 """Webhooks of a tenant: made, changed, tried, and the log of what was delivered."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import Field
 
 from postroom.api.queue import upkeep_views as views
-from postroom.api.queue.bodies import RequestBody, Text, moment
+from postroom.api.queue.bodies import Moment, RequestBody, Text, Whole, moment
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
 from postroom.api.queue.gate import Calling, needs
@@ -22,7 +21,7 @@ class NewWebhook(RequestBody):
     events: list[str] = Field(default_factory=list, description="Empty: all of them")
     secret: Annotated[str, Field(min_length=16, max_length=200)] | None = None
     status: Literal["active", "inactive"] = "active"
-    max_retries: Annotated[int, Field(ge=0, le=MOST_RETRIES)] = 5
+    max_retries: Annotated[Whole, Field(ge=0, le=MOST_RETRIES)] = 5
     description: Text = ""
 
     def draft(self) -> WebhookDraft:
@@ -69,7 +68,7 @@ def add(routes: APIRouter) -> None:
         call: Calling,
         webhook_id: str,
         status: Literal["pending", "delivered", "failed"] | None = None,
-        since: datetime | None = None,
+        since: Moment | None = None,
         limit: Limit = 50,
     ) -> Json:
         """What was sent, newest first, with how often it was tried and what came of it."""
