@@ -179,3 +179,23 @@ async def test_a_killed_turn_tells_its_person(tmp_path: Path) -> None:
         assert (told.message_type, told.sender_id) == ("office.failure", "ann")
         assert text(told) == "@coder did not finish: Manually terminated by user."
         await gate.over()
+
+
+async def test_an_idle_lane_waits_for_mail_instead_of_looking_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hundred agents with nothing to do cost next to nothing; each look is a transaction."""
+    async with staffed(tmp_path, start=False) as desk:
+        claim, waits = desk.room.claim, list[float]()
+
+        async def note(*queues: str, **options: Any) -> list[Any]:
+            if queues[0].startswith("office/inbox/"):
+                waits.append(options.get("wait", 0))
+            return await claim(*queues, **options)
+
+        monkeypatch.setattr(desk.room, "claim", note)
+        desk.office.start()
+        await until(lambda: len(waits) >= len(AGENTS))
+        await desk.write("@lead hello")
+        await desk.replies(1)
+        assert set(waits) <= {0, 15.0}, "three quarters of a lease of 20 s"

@@ -23,7 +23,8 @@ from postroom.office.turns import outcomes
 
 log = logging.getLogger("postroom.lanes")
 
-WAIT_S = 5.0
+# An idle lane looks up seldom, since mail wakes it; but before its lease is over.
+WAIT_S = 15.0
 PAUSE_S = 1.0
 AT_ONCE = 200
 
@@ -79,7 +80,7 @@ class Lane:
         if not await self._leader.lead():
             await self._sleep(min(PAUSE_S, self._deps.lease_s / 2))
             return
-        first = await self._claim_first(min(WAIT_S, self._deps.lease_s / 2))
+        first = await self._claim_first(min(WAIT_S, self._deps.lease_s * 3 / 4))
         if first is None:
             return
         places = self._places

@@ -131,6 +131,9 @@ class ReadOnlyFile:
     def seal(self, limit: int) -> int:
         return 0
 
+    def wipe_log(self) -> None:
+        """Whoever only looks overwrites nothing."""
+
     def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
         """Whoever looks asks again."""
 
