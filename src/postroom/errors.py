@@ -271,6 +271,33 @@ class StoreCorrupt(StoreError):
     code = "STORE_CORRUPT"
 
 
+class StoreMoved(StoreError):
+    """The file {path} was moved or deleted while in use: nothing is accepted. Put it back, and restart."""
+
+    code = "STORE_MOVED"
+
+
+class StoreVanished(StoreError):
+    """The store {path} is gone; {heads} knows it up to event {seq}. Put it back, or restore a backup with
+    postroom restore; to begin with an empty one, remove {heads}."""
+
+    code = "STORE_VANISHED"
+
+
+class StoreRolledBack(StoreError):
+    """The store {path} ends at event {seq}, but {heads} knows event {noted}: {missing} events are missing.
+    Put the newer file back, or restore a backup with postroom restore; to go on as it is, remove {heads}."""
+
+    code = "STORE_ROLLED_BACK"
+
+
+class StoreRewritten(StoreError):
+    """The store {path} has another event {seq} than the one that {heads} knows: it was rewritten, or is
+    another store. Restore a backup with postroom restore; to go on as it is, remove {heads}."""
+
+    code = "STORE_REWRITTEN"
+
+
 class StoreFailed(StoreError):
     """The store {path} failed: {reason}. It may not have been accepted; retry with an idempotency key."""
 

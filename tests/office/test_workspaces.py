@@ -31,7 +31,8 @@ def everything(folder: Path) -> dict[str, Any]:
 def test_a_new_workspace_has_all_its_files(workspace: Workspace) -> None:
     assert workspace.prepare("Code Bot", PARTS) == []
     files = everything(workspace.root)
-    assert set(files) == {"AGENTS.md", "CLAUDE.md", "SOUL.md", "heartbeat.md", "skills", ".claude/skills"}
+    named = {"AGENTS.md", "CLAUDE.md", "SOUL.md", "heartbeat.md", "skills", ".claude/skills"}
+    assert set(files) == {*named, ".postroom-home"}
     text = files["AGENTS.md"].decode()
     assert text.startswith("# Code Bot (@coder)\n")
     assert "<!-- POSTROOM_START -->\nthe manual\n<!-- POSTROOM_END -->" in text
@@ -241,3 +242,24 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "work/coder").write_text("a file")
     with pytest.raises(WorkspaceRefused, match="it is a file"):
         Workspace("coder", tmp_path / "work/coder", tmp_path / "work").prepare("Code Bot", PARTS)
+
+
+def test_two_homes_never_share_an_agents_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    homes = [tmp_path / name for name in ("one", "two")]
+    for home in homes:
+        home.mkdir()
+        (home / "settings.json").write_text("{}")
+    shared = Workspace("coder", tmp_path / "shared" / "coder", tmp_path / "shared")
+    monkeypatch.setenv("POSTROOM_HOME", str(homes[0]))
+    assert shared.prepare("Coder", {}) == []
+    shared.check()
+    monkeypatch.setenv("POSTROOM_HOME", str(homes[1]))
+    with pytest.raises(WorkspaceRefused, match="belongs to the office in"):
+        shared.prepare("Coder", {})
+    with pytest.raises(WorkspaceRefused, match="one"):
+        shared.write("AGENTS.md", "mine")
+    (homes[0] / "settings.json").unlink()
+    assert shared.prepare("Coder", {}) == [], "a home that is gone owns nothing"
+    monkeypatch.setenv("POSTROOM_HOME", str(homes[0]))
+    with pytest.raises(WorkspaceRefused):
+        shared.check()

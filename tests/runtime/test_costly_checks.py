@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,24 @@ async def shop(tmp_path: Path) -> AsyncIterator[Room]:
     ],
 )
 async def test_an_expression_that_takes_too_long_stops_its_rule_and_nothing_else(
-    shop: Room, expression: str
+    shop: Room, expression: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add_rule(shop, name="slow", source_queue_id="orders", expression=expression, action=route("bulk"))
+    asked = asyncio.Event()
+    real, loop = shop._core.committer.checks.answer, asyncio.get_running_loop()
+    go_on = threading.Event()
+
+    def answer(checks: Any) -> Any:
+        loop.call_soon_threadsafe(asked.set)
+        assert go_on.wait(60)
+        return real(checks)
+
+    monkeypatch.setattr(shop._core.committer.checks, "answer", answer)
     slow = asyncio.ensure_future(shop.publish("orders", {"s": TEXT}))
-    quick = [await shop.publish("other", n) for n in range(20)]
-    assert len(quick) == 20
+    await asyncio.wait_for(asked.wait(), 60)
+    await asyncio.wait_for(shop.publish("other", 1), 60)
+    assert not slow.done(), "others are served while it is tried"
+    go_on.set()
     receipt = await slow
     assert (await shop.get(receipt.id)).queue == "orders", "the message stays where it is"
     [(kind, why)] = await findings(shop)

@@ -38,6 +38,7 @@ from postroom.api.office.fast_messages import FastMessages
 from postroom.api.responses import Json, error_body
 from postroom.api.stream import route
 from postroom.api.stream.tail import EventTail
+from postroom.kernel.states import State
 
 ABOUT = """Everything the office can do. Send the token from `POSTROOM_HOME/token` as
 `Authorization: Bearer …`. Errors have a sentence in `error` and a stable `code`."""
@@ -97,7 +98,7 @@ def create_app(
     )
     error_responses.register(app)
     owner = OwnerToken(deps.token)
-    logins = Logins(owner, deps.clock)
+    logins = Logins(owner, deps.clock, deps.sessions_file)
     audit = RefusalLog(deps.room, deps.clock, deps.redact)
     tail = EventTail(deps.room, deps.translate)
     for router in more:  # they know at once which paths are not theirs
@@ -115,10 +116,17 @@ def create_app(
         audit=audit,
         clock=deps.clock,
         check_key=deps.check_key,
+        is_at_work=lambda message_id: _is_at_work(deps, message_id),
     )
     portal.register(app, deps, logins, keeper.failed_login)
     examples.show(app)
     return OfficeApi(keeper, tail, deps.closing)
+
+
+async def _is_at_work(deps: Dependencies, message_id: str) -> bool:
+    """Whether somebody works on the message now."""
+    found = await deps.room.look(lambda reader: reader.get(message_id), quick=True)
+    return found is not None and found.row.state == State.CLAIMED
 
 
 def _tools(deps: Dependencies) -> tuple[ASGIApp, contextlib.AbstractAsyncContextManager[None]]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -30,6 +31,8 @@ class Dependencies:
     """Set when the server begins to stop: then nobody waits any more."""
     redact: Callable[[str], str] = str
     """Takes secrets out of what is kept of a refused request."""
+    sessions_file: Path | None = None
+    """Where it is kept which browsers are logged in."""
     translate: Translate = nothing
     """What listeners are told of a ledger event."""
 

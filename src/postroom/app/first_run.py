@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from postroom.app.home import Home
-from postroom.settings.defaults import DEFAULT_MODELS, DEFAULT_WORKSPACE
+from postroom.settings.defaults import DEFAULT_MODELS
+from postroom.settings.paths import default_workspace
 
 AGENT = "assistant"
 PROGRAMS = (("claude", "anthropic"), ("codex", "openai"), ("opencode", "opencode"))
@@ -30,7 +31,7 @@ def provider_here(environment: Mapping[str, str] = os.environ) -> tuple[str, str
 def defaults(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     provider, model = provider_here(environment)
     return {
-        "workspace": {"path": DEFAULT_WORKSPACE, "name": "postroom-workspace"},
+        "workspace": {"path": default_workspace(environment), "name": "postroom-workspace"},
         "channels": {"enabled": []},
         "agents": {AGENT: {"name": "Assistant", "provider": provider, "model": model}},
         "teams": {},

@@ -18,6 +18,7 @@ from postroom.office import manual
 from postroom.office.turns import sections
 from postroom.settings.model import Settings
 from postroom.settings.names import check_id
+from postroom.settings.paths import home_folder
 
 INSTRUCTIONS = "AGENTS.md"
 HEARTBEAT = "heartbeat.md"
@@ -26,6 +27,8 @@ SKILLS = ".agents/skills"
 # Where people and programs look for skills besides; each leads to the one folder.
 SKILL_LINKS = {"skills": ".agents/skills", ".claude/skills": "../.agents/skills"}
 
+# Holds the path of the home whose agent works in the folder.
+OWNER_MARK = ".postroom-home"
 MAX_BYTES = 1024 * 1024
 
 
@@ -72,6 +75,24 @@ class Workspace(msgspec.Struct, frozen=True):
             raise self._refused("it holds the folders of all agents; name a folder of its own")
         if self.root.exists() and not self.root.is_dir():
             raise self._refused("it is a file; move it away, or name another working_directory")
+        if (owner := self._other_home()) is not None:
+            raise self._refused(f"it belongs to the office in {owner}; name another working_directory")
+
+    def _other_home(self) -> str | None:
+        """The home whose agent works here, if that is not this one and is still there."""
+        try:
+            owner = self.root.joinpath(OWNER_MARK).read_text("utf-8", "replace").strip()
+        except OSError:
+            return None
+        is_other = bool(owner) and Path(owner) != home_folder()
+        return owner if is_other and Path(owner, "settings.json").is_file() else None
+
+    def _mark(self) -> None:
+        """Called after `check`: a mark of a home that is gone is replaced."""
+        wanted = f"{home_folder()}\n"
+        mark = self.root / OWNER_MARK
+        if mark.is_symlink() or not mark.is_file() or mark.read_text("utf-8", "replace") != wanted:
+            self.write(OWNER_MARK, wanted, sync=False)
 
     def prepare(self, name: str, parts: Mapping[str, str]) -> list[str]:
         """Makes what is missing and refreshes the marked sections. Safe to do again at any time, also by
@@ -82,6 +103,8 @@ class Workspace(msgspec.Struct, frozen=True):
         except OSError as error:
             raise self._refused((error.strerror or str(error)).lower()) from None
         problems: list[str] = []
+        with _collected(problems):
+            self._mark()
         for folder in ("memory", SKILLS):
             with _collected(problems):
                 self._make_folder(folder)

@@ -68,7 +68,10 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
         return welcome(request)
 
     @app.post("/logout", include_in_schema=False)
-    async def logout() -> Response:
+    async def logout(request: Request) -> Response:
+        session = logins.session(request.headers.get("cookie", ""))
+        if session is not None:
+            logins.end(session.name)
         answer = RedirectResponse("/login", status_code=303)
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
@@ -81,6 +84,31 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
         code = logins.new_link()
         host = request.headers["host"]
         return Json({"url": f"{request.url.scheme}://{host}/login?code={code}", "minutes": 15})
+
+    @app.get("/api/sessions", tags=["login"], responses=answers(AnswerModel))
+    async def sessions(request: Request) -> Json:
+        """The browsers that are logged in. For the owner only."""
+        if not request.state.caller.is_owner:
+            raise EntryRefused
+        own = logins.session(request.headers.get("cookie", ""))
+        rows = [
+            {
+                "id": name,
+                "began_at": each.began_at,
+                "ends_at": each.ends_at,
+                "current": name == (own and own.name),
+            }
+            for name, each in logins.list_sessions().items()
+        ]
+        return Json({"sessions": rows})
+
+    @app.delete("/api/sessions/{id}", tags=["login"], responses=answers(AnswerModel, 404))
+    async def end_session(request: Request, id: str) -> Json:  # noqa: A002
+        """End a login: its cookie is worth nothing from now on. For the owner only."""
+        if not request.state.caller.is_owner:
+            raise EntryRefused
+        logins.end(id)
+        return Json({"ok": True})
 
     @app.get("/api/session", tags=["login"], responses=answers(AnswerModel))
     async def session(request: Request) -> Json:

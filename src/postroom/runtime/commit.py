@@ -22,7 +22,7 @@ from postroom.kernel.costly_checks import NO_ANSWERS, Answers, ChecksNeeded
 from postroom.kernel.engine import AppliedGroup, CommandOutcome, Engine
 from postroom.kernel.ports import Fault, Store, Transaction
 from postroom.runtime.check_runner import CheckRunner
-from postroom.runtime.deferred_commands import DeferredCommands, DeferredQueue
+from postroom.runtime.deferred_commands import DeferredCommand, DeferredQueue, DeliverOne
 from postroom.runtime.sealing import Sealer
 from postroom.runtime.wakeups import Wakeups
 
@@ -84,7 +84,7 @@ class Committer:
         self._pace_s = 0.0
         self._is_closing = threading.Event()
         self.checks = CheckRunner()
-        self._deferred = DeferredQueue(self.checks, self._submit_again)
+        self._deferred = DeferredQueue(self.checks, self._submit_answered)
         self._sealer = Sealer(store, wakeups) if store.capabilities.seals else None
         self._writers = [
             threading.Thread(target=self._run, args=(engine,), name="postroom-writer", daemon=True)
@@ -96,13 +96,6 @@ class Committer:
 
     def execute(self, command: Command) -> Any:
         """Do it now and return its value; blocks the calling thread until it is durable."""
-        if self._take():
-            try:
-                outcome = self._commit(self._engine, (command,))[0]
-            finally:
-                self._writing.release()
-            if not isinstance(outcome.error, ChecksNeeded):
-                return outcome.result()
         done = threading.Event()
         answer: list[CommandOutcome] = []
 
@@ -110,8 +103,20 @@ class Committer:
             answer.extend(outcomes)
             done.set()
 
-        self.submit(CommitRequest((command,), deliver))
-        done.wait()
+        if self._take():
+            try:
+                answer = self._commit(self._engine, (command,))
+            finally:
+                self._writing.release()
+        else:
+            self.submit(CommitRequest((command,), deliver))
+            done.wait()
+        error = answer[0].error
+        if isinstance(error, ChecksNeeded):
+            done.clear()
+            answer = []
+            self.defer(command, error, lambda outcome: deliver([outcome]))
+            done.wait()
         return answer[0].result()
 
     def submit(self, request: CommitRequest) -> None:
@@ -125,13 +130,9 @@ class Committer:
         if self._pace_s > SLOW_COMMIT_S or not self._take():
             return None
         try:
-            outcomes = self._commit(self._engine, commands)
+            return self._commit(self._engine, commands)
         finally:
             self._writing.release()
-        if len(commands) == 1 and isinstance(outcomes[0].error, ChecksNeeded):
-            # Nothing was done, and the answers are not waited for here.
-            return None
-        return outcomes
 
     def try_half(self, commands: Sequence[Command], deliver: Deliver) -> bool:
         """Carry the commands out on this thread and leave only the wait for the disk to the writer thread.
@@ -147,7 +148,7 @@ class Committer:
         except Exception:
             outcomes = self._one_by_one(self._engine, commands)
             self._writing.release()
-            self._answer(deliver, commands, outcomes)
+            _hand_back(deliver, outcomes)
             return True
         except BaseException:
             self._writing.release()
@@ -217,7 +218,7 @@ class Committer:
                 self._committed(half.started, half.applied)
         finally:
             self._writing.release()
-        self._answer(half.deliver, half.commands, outcomes)
+        _hand_back(half.deliver, outcomes)
 
     def _write_group(self, engine: Engine, first: CommitRequest) -> bool:
         requests, size, last = [first], weight(first.commands), False
@@ -237,25 +238,16 @@ class Committer:
         start = 0
         for request in requests:
             end = start + len(request.commands)
-            self._answer(request.deliver, request.commands, outcomes[start:end], request.answers)
+            _hand_back(request.deliver, outcomes[start:end])
             start = end
         return last
 
-    def _answer(
-        self,
-        deliver: Deliver,
-        commands: Sequence[Command],
-        outcomes: list[CommandOutcome],
-        answers: Answers = NO_ANSWERS,
-    ) -> None:
-        """Hand the outcomes back; first carry out again, with answers, what could not be without."""
-        if any(isinstance(outcome.error, ChecksNeeded) for outcome in outcomes):
-            self._deferred.add(DeferredCommands(commands, outcomes, deliver, answers))
-        else:
-            _hand_back(deliver, outcomes)
+    def defer(self, command: Command, needed: ChecksNeeded, deliver: DeliverOne) -> None:
+        """A command whose outcome was `ChecksNeeded`: it is carried out again once they are answered."""
+        self._deferred.add(DeferredCommand(command, needed, deliver))
 
-    def _submit_again(self, commands: Sequence[Command], deliver: Deliver, answers: Answers) -> None:
-        self.submit(CommitRequest(commands, deliver, answers))
+    def _submit_answered(self, command: Command, answers: Answers, deliver: DeliverOne) -> None:
+        self.submit(CommitRequest((command,), lambda outcomes: deliver(outcomes[0]), answers))
 
     def _drain_refusing(self) -> None:
         """Requests that slipped in behind the close are answered, not forgotten."""

@@ -3,11 +3,11 @@
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel.commands import Command
-from postroom.kernel.costly_checks import Answers, ChecksNeeded
+from postroom.kernel.costly_checks import NO_ANSWERS, Answers, ChecksNeeded
 from postroom.kernel.engine import CommandOutcome
 from postroom.runtime.check_runner import CheckRunner
 
@@ -15,8 +15,8 @@ log = logging.getLogger("postroom.checks")
 
 MOST_ANSWERS = 20_000
 
-Deliver = Callable[[list[CommandOutcome]], None]
-Submit = Callable[[Sequence[Command], Deliver, Answers], None]
+DeliverOne = Callable[[CommandOutcome], None]
+Submit = Callable[[Command, Answers, DeliverOne], None]
 
 
 class TooManyChecks(PostroomError):
@@ -26,20 +26,16 @@ class TooManyChecks(PostroomError):
     http_status = 409
 
 
-class DeferredCommands:
-    """Commands of one caller, of which some could not be carried out without answers."""
+class DeferredCommand:
+    """A command that could not be carried out without answers, and those it has."""
 
-    __slots__ = ("answers", "commands", "deliver", "outcomes")
+    __slots__ = ("answers", "command", "deliver", "needed")
 
     def __init__(
-        self,
-        commands: Sequence[Command],
-        outcomes: list[CommandOutcome],
-        deliver: Deliver,
-        answers: Answers,
+        self, command: Command, needed: ChecksNeeded, deliver: DeliverOne, answers: Answers = NO_ANSWERS
     ) -> None:
-        self.commands = commands
-        self.outcomes = outcomes
+        self.command = command
+        self.needed = needed
         self.deliver = deliver
         self.answers = answers
 
@@ -48,12 +44,12 @@ class DeferredQueue:
     def __init__(self, runner: CheckRunner, submit: Submit) -> None:
         self._runner = runner
         self._submit = submit
-        self._inbox: queue.SimpleQueue[DeferredCommands | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[DeferredCommand | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def add(self, deferred: DeferredCommands) -> None:
+    def add(self, deferred: DeferredCommand) -> None:
         with self._lock:
             if not self._is_closed:
                 if self._thread is None:
@@ -80,30 +76,26 @@ class DeferredQueue:
                     log.exception("costly checks could not be answered")
                 _refuse(deferred, error)
 
-    def _carry_on(self, deferred: DeferredCommands) -> None:
-        outcomes, answers = deferred.outcomes, dict(deferred.answers)
-        waiting = [n for n, outcome in enumerate(outcomes) if isinstance(outcome.error, ChecksNeeded)]
-        for number in waiting:
-            needed = outcomes[number].error
-            assert isinstance(needed, ChecksNeeded)
-            found = self._runner.answer(needed.checks)
-            if found.keys() <= answers.keys() or len(answers) > MOST_ANSWERS:
-                raise TooManyChecks(limit=MOST_ANSWERS)
-            answers |= found
+    def _carry_on(self, deferred: DeferredCommand) -> None:
+        if self._is_closed:
+            raise StoreClosed
+        found = self._runner.answer(deferred.needed.checks)
+        answers = {**deferred.answers, **found}
+        if len(answers) == len(deferred.answers) or len(answers) > MOST_ANSWERS:
+            raise TooManyChecks(limit=MOST_ANSWERS)
 
-        def fill(done: list[CommandOutcome]) -> None:
-            for number, outcome in zip(waiting, done, strict=True):
-                outcomes[number] = outcome
-            deferred.deliver(outcomes)
+        def deliver(outcome: CommandOutcome) -> None:
+            if isinstance(outcome.error, ChecksNeeded):
+                # What the answers led to needs answers too.
+                self.add(DeferredCommand(deferred.command, outcome.error, deferred.deliver, answers))
+            else:
+                deferred.deliver(outcome)
 
-        self._submit([deferred.commands[number] for number in waiting], fill, answers)
+        self._submit(deferred.command, answers, deliver)
 
 
-def _refuse(deferred: DeferredCommands, error: Exception) -> None:
-    for outcome in deferred.outcomes:
-        if isinstance(outcome.error, ChecksNeeded):
-            outcome.error = error
+def _refuse(deferred: DeferredCommand, error: Exception) -> None:
     try:
-        deferred.deliver(deferred.outcomes)
+        deferred.deliver(CommandOutcome(error=error))
     except Exception:
         log.exception("an answer could not be handed back")

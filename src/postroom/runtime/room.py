@@ -10,7 +10,7 @@ from postroom.clock import Clock
 from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.budgets.model import Budget
-from postroom.kernel.costly_checks import CheckAnswer, CostlyCheck
+from postroom.kernel.costly_checks import CheckAnswer, ChecksNeeded, CostlyCheck
 from postroom.kernel.engine import CommandOutcome
 from postroom.kernel.ledger import Event, Head
 from postroom.kernel.limits import Limits
@@ -134,10 +134,22 @@ class Room:
         for (command, future), outcome in zip(batch, outcomes, strict=True):
             if future.cancelled():
                 self._hand_back(command, outcome)
+            elif isinstance(outcome.error, ChecksNeeded):
+                self._defer(command, future, outcome.error)
             elif outcome.error is not None:
                 future.set_exception(outcome.error)
             else:
                 future.set_result(outcome.value)
+
+    def _defer(self, command: c.Command, future: "asyncio.Future[Any]", needed: ChecksNeeded) -> None:
+        """It waits for answers, and nobody else with it."""
+        loop = asyncio.get_running_loop()
+
+        def deliver(outcome: CommandOutcome) -> None:
+            with contextlib.suppress(RuntimeError):  # as above
+                loop.call_soon_threadsafe(self._resolve, [(command, future)], [outcome])
+
+        self._core.committer.defer(command, needed, deliver)
 
     def _hand_back(self, command: c.Command, outcome: CommandOutcome) -> None:
         """Whoever claimed is gone: give the messages back at once instead of letting the leases run out."""

@@ -96,7 +96,7 @@ async def resolve(url: str, *, inside: Sequence[Network] = ()) -> Address:
     ips = [str(entry[4][0]) for entry in found]
     for ip in ips:
         if problem := _problem(ip, secure, inside):
-            raise AddressRefused(url=url[:200], problem=f"{host} leads to {ip}, which {problem}")
+            raise AddressRefused(url=url[:200], problem=f"{host} leads to an address that {problem}")
     return Address(url, host, port, ips[0], secure)
 
 

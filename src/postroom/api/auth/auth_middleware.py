@@ -4,7 +4,7 @@ In this order: the host's name, the page that asks, preflights, who asks, forged
 """
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
@@ -22,6 +22,7 @@ from postroom.api.auth.errors import (
     RequestTooLarge,
     TooManyAttempts,
     TooManyRequests,
+    TurnEnded,
     Unauthorized,
     WrongToken,
 )
@@ -85,6 +86,7 @@ class AuthMiddleware:
         clock: Clock,
         agents: AgentTokens | None = None,
         check_key: CheckKey = no_keys,
+        is_at_work: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._app = app
         self._settings = settings
@@ -92,6 +94,7 @@ class AuthMiddleware:
         self._logins = logins
         self._audit = audit
         self._check_key = check_key
+        self._is_at_work = is_at_work
         self._agents = agents or AgentTokens(owner, clock)
         self._clock = clock
         self._failures = RateLimiter(clock, FAILURES_PER_MINUTE)
@@ -206,6 +209,8 @@ class AuthMiddleware:
             if self._owner.matches(token):
                 return callers.owner()
             if (agent := self._agents.caller(token)) is not None:
+                if agent.turn and self._is_at_work and not await self._is_at_work(agent.turn):
+                    raise TurnEnded(agent=agent.name)
                 return agent
             if (caller := await self._check_key(token)) is not None:
                 return caller

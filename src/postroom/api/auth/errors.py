@@ -76,6 +76,12 @@ class HeadersTooLarge(PostroomError):
     http_status = 431
 
 
+class TurnEnded(Unauthorized):
+    """The turn for which @{agent} got this token has ended, and the token with it."""
+
+    code = "TURN_ENDED"
+
+
 class RequestTooSlow(PostroomError):
     """The request took too long to arrive. Send it again, over a better connection or in smaller parts."""
 

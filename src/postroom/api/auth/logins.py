@@ -7,11 +7,14 @@ import hashlib
 import hmac
 import secrets
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 
 import msgspec
 
 from postroom.api.auth.owner_token import OwnerToken
 from postroom.clock import SECOND, Clock
+from postroom.errors import NotFound
+from postroom.settings import durable
 
 COOKIE = "postroom_session"
 SESSION_S = 7 * 24 * 3600
@@ -25,11 +28,28 @@ class LoginSession(msgspec.Struct, frozen=True):
     csrf: str
 
 
+class KnownSession(msgspec.Struct):
+    """Times are seconds. One that was seen but not begun here is known from then on."""
+
+    began_at: int
+    ends_at: int
+    is_ended: bool = False
+
+
+class SessionNotFound(NotFound):
+    """There is no login {name}. See GET /api/sessions."""
+
+    code = "SESSION_NOT_FOUND"
+
+
 class Logins:
-    def __init__(self, owner: OwnerToken, clock: Clock) -> None:
+    def __init__(self, owner: OwnerToken, clock: Clock, file: Path | None = None) -> None:
+        """`file`: where it is kept which sessions there are and which were ended."""
         self._key = owner.signing_key
         self._clock = clock
         self._links: dict[bytes, int] = {}
+        self._file = file
+        self._sessions = _read(file)
 
     def new_link(self) -> str:
         """A code that logs in once, within a quarter of an hour."""
@@ -48,8 +68,33 @@ class Logins:
     def begin(self) -> str:
         """The value of a new session's cookie."""
         ends_at = self._clock.now() // SECOND + SESSION_S
-        body = f"{secrets.token_urlsafe(18)}.{ends_at}"
+        name = secrets.token_urlsafe(18)
+        self._learn(name, ends_at)
+        body = f"{name}.{ends_at}"
         return f"{body}.{self._sign('session', body)}"
+
+    def list_sessions(self) -> dict[str, KnownSession]:
+        now = self._clock.now() // SECOND
+        return {
+            name: each for name, each in self._sessions.items() if not each.is_ended and each.ends_at > now
+        }
+
+    def end(self, name: str) -> None:
+        """Its cookie is worth nothing from now on, wherever it is."""
+        if name not in self.list_sessions():
+            raise SessionNotFound(name=name)
+        self._sessions[name].is_ended = True
+        self._save()
+
+    def _learn(self, name: str, ends_at: int) -> None:
+        now = self._clock.now() // SECOND
+        self._sessions = {known: each for known, each in self._sessions.items() if each.ends_at > now}
+        self._sessions[name] = KnownSession(now, ends_at)
+        self._save()
+
+    def _save(self) -> None:
+        if self._file is not None:
+            durable.replace(self._file, msgspec.json.encode(self._sessions))
 
     def session(self, cookie_header: str) -> LoginSession | None:
         value = _cookie(cookie_header)
@@ -59,10 +104,23 @@ class Logins:
         name, _, end = body.partition(".")
         if int(end) <= self._clock.now() // SECOND:
             return None
+        known = self._sessions.get(name)
+        if known is None:
+            self._learn(name, int(end))
+        elif known.is_ended:
+            return None
         return LoginSession(name, int(end), self._sign("csrf", body))
 
     def _sign(self, purpose: str, text: str) -> str:
         return hmac.new(self._key, f"{purpose} {text}".encode(), hashlib.sha256).hexdigest()
+
+
+def _read(file: Path | None) -> dict[str, KnownSession]:
+    """A file that cannot be read ends nothing: what was signed still holds."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, KnownSession]) if file else {}
+    except (OSError, msgspec.DecodeError):
+        return {}
 
 
 def _digest(code: str) -> bytes:

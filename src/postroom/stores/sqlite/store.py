@@ -22,6 +22,7 @@ from postroom.errors import (
     StoreCorrupt,
     StoreError,
     StoreFailed,
+    StoreMoved,
     StoreReadOnly,
 )
 from postroom.kernel.ledger import Head, verify
@@ -29,6 +30,7 @@ from postroom.kernel.ports import Capabilities, Fault, Transaction
 from postroom.stores.sql.steady_time import SteadyTime
 from postroom.stores.sqlite.connection import ReadConnection, WriteConnection
 from postroom.stores.sqlite.errors import named, translated
+from postroom.stores.sqlite.heads import HeadKeeper, SignedHeads
 from postroom.stores.sqlite.migrate import copy_to, migrate
 from postroom.stores.sqlite.owner import OwnerLock
 from postroom.stores.sqlite.transaction import SqliteReads, SqliteTransaction, WriterMemory
@@ -69,6 +71,8 @@ class SqliteStore:
         self._time = SteadyTime()
         self._closed = False
         self._lock: OwnerLock | None = None
+        self._heads: SignedHeads | None = None
+        self._keeper: HeadKeeper | None = None
         self._tx: tuple[SqliteTransaction, WriteConnection] | None = None
         self._memory: WriterMemory | None = None
         self._version = 0
@@ -80,7 +84,10 @@ class SqliteStore:
             except OSError as error:
                 raise StoreReadOnly(path=self._name, reason=error.strerror or str(error)) from error
             self._lock = OwnerLock(path)
+            self._heads = SignedHeads(path)
         try:
+            if self._heads is not None:
+                self._heads.check_present()
             with translated(self._name):
                 self._db = apsw.Connection(self._name, vfs=vfs, statementcachesize=500)
                 self._set_up_writer(self._db, durability)
@@ -89,7 +96,11 @@ class SqliteStore:
                 self.backup_made = migrate(self._db, self._name, backups)
                 clean = self._check()
                 self._dead = None if clean else self._owner()
+                if self._heads is not None and durability == "full":
+                    self._heads.check(SqliteReads(ReadConnection(self._db)))
                 self._mark_clean(False)
+            if self._heads is not None and path is not None:
+                self._keeper = HeadKeeper(path, self._heads, self._committed_head)
         except BaseException:
             self._give_up_open()
             raise
@@ -161,11 +172,17 @@ class SqliteStore:
     def _mark_clean(self, clean: bool) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clean', ?)", ("1" if clean else "0",))
 
+    def _committed_head(self) -> Head | None:
+        memory = self._memory
+        return None if memory is None else memory.head
+
     # writing: one thread at a time
 
     def begin(self) -> Transaction:
         if self._closed:
             raise StoreClosed
+        if self._keeper is not None and self._keeper.is_moved:
+            raise StoreMoved(path=self._name)
         self._writer_use.acquire()
         try:
             if self._memory is None:
@@ -268,6 +285,8 @@ class SqliteStore:
             return
         with self._writer_use:
             self._closed = True
+            if self._keeper is not None:
+                self._keeper.close()
             if not self._is_shared:
                 for _ in range(READERS):
                     db = self._readers.get()

@@ -10,6 +10,7 @@ import typer
 
 from postroom.clock import iso
 from postroom.errors import StoreCorrupt, StoreInUse, StoreReadOnly
+from postroom.stores.sqlite.heads import SignedHeads
 from postroom.stores.sqlite.owner import OwnerLock
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.backup_files import find_damage
@@ -86,6 +87,10 @@ def _exchange(source: Path, target: Path, now: int) -> Path | None:
                 beside = Path(f"{target}{ending}")
                 if beside.exists():
                     os.replace(beside, f"{kept}{ending}")
+        # What was noted of the store as it was does not hold for this one.
+        heads = SignedHeads(target).path
+        if heads.exists():
+            os.replace(heads, f"{kept or target}.heads-before")
         os.replace(part, target)
         folder = os.open(target.parent, os.O_RDONLY)
         try:
