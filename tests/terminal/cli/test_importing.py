@@ -1,7 +1,6 @@
 """`postroom import` on the command line: first a look, then a question, and no harm by kill -9 midway."""
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -36,7 +35,7 @@ def test_a_look_changes_nothing_and_a_no_neither(cli: Cli) -> None:
     again = cli.json("import", "tinyclaw", ".tinyclaw", "--yes")
     assert not any(again["moved"].values())
     assert fingerprint(home) == before
-    assert (Path(os.environ["HOME"]) / "postroom-workspace" / "default" / "memory" / "facts.md").exists()
+    assert (cli.home / "workspace" / "default" / "memory" / "facts.md").exists()
 
 
 def test_a_wrong_folder_is_told(cli: Cli) -> None:
