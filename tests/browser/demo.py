@@ -23,8 +23,9 @@ SCRIPT: dict[str, Any] = {
         {
             "agent": "coder",
             "match": "long",
-            "reply": "I begin with the tests. " * 40,
-            "seconds": 3600,
+            "reply": "I begin with the tests of the old schema. ",
+            "seconds": 360_000,
+            "tools": ["Read", "Bash"],
             "chunks": 2,
         },
         {
@@ -50,14 +51,14 @@ async def fill(house: House) -> None:
     for claimed in await room.claim("default/orders", limit=2, worker="shop"):
         await room.fail(claimed, "The payment service answered 503.")
     await room.publish_many("orders", [NewMessage(body={"order": number}) for number in range(10, 40)])
-    for to, text in (
-        ("lead", "Is the release ready?"),
-        ("coder", "Deploy it to production"),
-        ("reviewer", "What do you think of the new page?"),
+    for who, to, text in (
+        ("Ann", "lead", "Is the release ready?"),
+        ("Ann", "coder", "Deploy it to production"),
+        ("Ann", "reviewer", "What do you think of the new page?"),
+        ("Bob", "coder", "Begin the long migration, please"),
     ):
-        await services.conversations.send(
-            OWNER, Draft(text=f"@{to} {text}", channel="web", sender="Ann", sender_id="ann")
-        )
+        draft = Draft(text=f"@{to} {text}", channel="web", sender=who, sender_id=who.lower())
+        await services.conversations.send(OWNER, draft)
     await services.tasks.add(
         OWNER, "Write the release notes", status="todo", assignee="coder", assignee_type="agent"
     )

@@ -1,6 +1,51 @@
-"""Which parts of the portal there are."""
+"""Which parts of the portal there are. Of two that fit a path, the earlier answers."""
 
-from postroom.portal import dead_letters, needs_you, style
+from postroom.portal import (
+    access,
+    agents,
+    audit,
+    channels,
+    chat,
+    conversations,
+    dead_letters,
+    events,
+    floor,
+    insights,
+    memory,
+    needs_you,
+    providers,
+    queues,
+    rules,
+    schedules,
+    settings,
+    style,
+    system,
+    tasks,
+)
 from postroom.portal.visit import PortalPart
 
-PARTS: tuple[PortalPart, ...] = tuple(part.PART for part in (needs_you, dead_letters, style))
+PARTS: tuple[PortalPart, ...] = tuple(
+    part.PART
+    for part in (
+        needs_you,
+        floor,
+        chat,
+        conversations,
+        dead_letters,
+        queues,
+        insights,
+        tasks,
+        schedules,
+        memory,
+        agents,
+        channels,
+        rules,
+        providers,
+        access,
+        audit,
+        events,
+        settings,
+        system,
+        style,
+    )
+)

@@ -22,6 +22,8 @@ KIND_WORDS = {
     NeedKind.DEAD: "dead letter",
 }
 LAST_TALKS = 6
+# A line has no room for Markdown.
+MARKS = str.maketrans("", "", "*`#>")
 
 
 async def show_needs(visit: PortalVisit) -> PageView:
@@ -216,7 +218,7 @@ async def _beside(visit: PortalVisit) -> Node:
                 [
                     li(".gap")[
                         show_face(row["agent_id"]),
-                        a(".clip", href=f"/conversations/{key}")[cut(row["content"], 60)],
+                        a(".clip", href=f"/conversations/{key}")[cut(row["content"].translate(MARKS), 60)],
                         span(".right.quiet.small")[show_ago(row["created_at"] * 1000, visit.now)],
                     ]
                     for key, row in list(talks.items())[:LAST_TALKS]

@@ -21,7 +21,7 @@ def register(app: FastAPI, deps: Dependencies) -> None:
             found.append({"text": f"Agent {agent.name}", "hint": f"@{agent.id}", "to": f"/agents/{agent.id}"})
         for team in (await services.teams.list_all(caller)).values():
             found.append({"text": f"Room #{team.id}", "hint": team.name, "to": f"/chat?room={team.id}"})
-        for each in (await services.queues.list_all(caller))[:MOST_QUEUES]:
+        for each in (await services.queues.search(caller, limit=MOST_QUEUES)).items:
             found.append(
                 {"text": f"Queue {each.queue.path}", "hint": "queue", "to": f"/queues/{each.queue.path}"}
             )

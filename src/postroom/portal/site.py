@@ -43,6 +43,8 @@ def _page_route(deps: Dependencies, show: ShowPage) -> Any:
             page = await show(visit)
         except PostroomError as error:
             page = render_error(error)
+        if page.file is not None:
+            return Response(page.file, media_type="application/json")
         return HTMLResponse(await render_page(visit, page), status_code=page.status)
 
     return answer
@@ -50,7 +52,14 @@ def _page_route(deps: Dependencies, show: ShowPage) -> Any:
 
 def _act_route(deps: Dependencies, act: CarryOut) -> Any:
     async def answer(request: Request) -> Response:
-        result = await act(_visit(deps, request), SentForm(await request.body()))
+        form = SentForm(await request.body())
+        try:
+            result = await act(_visit(deps, request), form)
+        except PostroomError as error:
+            if error.http_status >= 500:
+                raise
+            # An answer like any other to our own script: a browser would call another status a fault.
+            return Json({"error": str(error), "code": error.code})
         return Json(msgspec.to_builtins(result))
 
     return answer

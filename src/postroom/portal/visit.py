@@ -82,6 +82,8 @@ class PageView:
     """It lays out the whole space itself."""
     wide: bool = False
     status: int = 200
+    file: bytes | None = None
+    """Instead of a page: a JSON document to keep."""
 
 
 class ActResult(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -19,6 +19,10 @@ MOST_LISTED = 10_000
 FILTERS = frozenset(AuditFilter.__struct_fields__) - {"tenant", "scope_id", "queue_ids"}
 
 
+# How far back the newest events are looked for.
+MOST_LOOKED = 2000
+
+
 class AuditPage(msgspec.Struct, frozen=True):
     """`scopes` are the names of the scopes that the entries are about."""
 
@@ -37,6 +41,7 @@ class Trace(msgspec.Struct, frozen=True):
 class Audit(Service):
     LIST = Operation("audit.read", Permission.VIEW)
     TRACE = Operation("audit.trace", Permission.VIEW)
+    EVENTS = Operation("audit.events", Permission.VIEW, owner=True)
 
     async def list_page(
         self,
@@ -71,6 +76,23 @@ class Audit(Service):
 
             found, names = await call.look(find, quick=False)
             return AuditPage(found[:limit], len(found) > limit, names)
+
+    async def newest_events(self, caller: Caller, words: str = "", *, limit: int = 100) -> list[Event]:
+        """The newest of the ledger that have all these words in type, place, actor or id. For the owner."""
+        async with self._call(caller, self.EVENTS) as call:
+
+            def find(access: Access) -> list[Event]:
+                access.require_owner()
+                wanted = words.casefold().split()
+                head = access.reader.head().seq
+                found = [
+                    event
+                    for event in access.reader.events(max(0, head - MOST_LOOKED), MOST_LOOKED)
+                    if all(word in _searched(event) for word in wanted)
+                ]
+                return found[: -limit - 1 : -1]
+
+            return await call.look(find, quick=False)
 
     async def trace(self, caller: Caller, scope: str, correlation_id: str) -> Trace:
         """Everything that happened in one conversation of a scope, in order: calls, rules, housekeepers."""
@@ -119,3 +141,8 @@ def _events(access: Access, scope: Scope, correlation_id: str) -> list[Event]:
 def _place_of(event: Event) -> str | None:
     """A dead letter is where it came from."""
     return event.details.get("from", event.queue) if event.queue == DEAD_LETTER else event.queue
+
+
+def _searched(event: Event) -> str:
+    parts = (event.type, event.scope, event.queue, event.actor, event.message_id, event.correlation_id)
+    return " ".join(part for part in parts if part).casefold()

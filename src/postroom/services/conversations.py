@@ -22,12 +22,13 @@ from postroom.errors import (
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message, NewMessage
 from postroom.kernel.states import OPEN, State
-from postroom.office import message_rows, queues
+from postroom.office import message_rows, queues, traces
 from postroom.office.files import Folders, check_outgoing
 from postroom.office.guards import budgets
 from postroom.office.intake.intake import Incoming
 from postroom.office.lanes.batches import text_of
 from postroom.office.message_rows import NumberedMessage
+from postroom.office.traces import ConversationTrace
 from postroom.office.turns import outcomes
 from postroom.services.callers import Caller, CallerKind
 from postroom.services.errors import AccessRefused
@@ -330,6 +331,19 @@ class ConversationService(OfficeService):
         """What was said to and by an agent, or all of them, the newest first."""
         require_owner(caller)
         return await message_rows.history(await self._context.room(), agent, limit, since)
+
+    async def trace(self, caller: Caller, conversation: str) -> ConversationTrace:
+        """A conversation as a tree of what caused what, by its id or that of one of its messages."""
+        require_owner(caller)
+        room = await self._context.room()
+        found = await traces.trace(room, conversation)
+        if not found.messages:
+            with contextlib.suppress(NotFound):
+                message = await room.get(conversation)
+                found = await traces.trace(room, message.correlation_id or message.id)
+        if not found.messages:
+            raise MessageNotFound(message_id=conversation)
+        return found
 
     async def search(self, caller: Caller, query: str, limit: int = 20) -> list[dict[str, Any]]:
         """The newest rows with all these words: an agent's own, or for the owner those of all agents."""

@@ -13,7 +13,7 @@ PAGE = 500
 def events_of(reader: Reader, message: Row | Message) -> list[Event]:
     """All that are there; events older than the ledger's retention are gone."""
     found = []
-    for event in _events(reader, _last_before(reader, message.created_at)):
+    for event in _events(reader, last_before(reader, message.created_at)):
         if event.time > message.updated_at:
             break
         if event.message_id == message.id:
@@ -21,7 +21,7 @@ def events_of(reader: Reader, message: Row | Message) -> list[Event]:
     return found
 
 
-def _last_before(reader: Reader, time: int) -> int:
+def last_before(reader: Reader, time: int) -> int:
     """The number of the last event before a time."""
     low, high = reader.anchor().seq + 1, reader.head().seq + 1
     while low < high:

@@ -10,6 +10,7 @@ from postroom.services.office_context import OfficeContext
 if TYPE_CHECKING:
     from postroom.services.agents import AgentService
     from postroom.services.budgets import BudgetService
+    from postroom.services.chats import ChatService
     from postroom.services.conversations import ConversationService
     from postroom.services.imports import ImportService
     from postroom.services.insights import InsightService, LakeReader
@@ -48,6 +49,12 @@ class OfficeServices:
         from postroom.services.rooms import RoomService
 
         return RoomService(self._office)
+
+    @cached_property
+    def chats(self) -> "ChatService":
+        from postroom.services.chats import ChatService
+
+        return ChatService(self._office)
 
     @cached_property
     def conversations(self) -> "ConversationService":

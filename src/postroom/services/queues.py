@@ -4,10 +4,12 @@ from typing import Any
 
 import msgspec
 
+from postroom.clock import SECOND
 from postroom.kernel import checks
 from postroom.kernel import commands as c
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.model import ConsumerMode, Counts, Queue, Scope
+from postroom.kernel.states import Change
 from postroom.services.access import Access
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, Service
@@ -15,6 +17,8 @@ from postroom.services.scopes import find_state, state_operations
 from postroom.services.subscriptions import CountedSubscription
 
 MOST_QUEUES = 500
+# What is shown of the last minutes reads no further back.
+MOST_EVENTS = 3000
 
 
 class CountedQueue(msgspec.Struct, frozen=True):
@@ -22,6 +26,11 @@ class CountedQueue(msgspec.Struct, frozen=True):
 
     queue: Queue
     counts: Counts
+
+
+class QueuePage(msgspec.Struct, frozen=True):
+    items: list[CountedQueue]
+    more: bool
 
 
 class QueueDetails(msgspec.Struct, frozen=True):
@@ -69,6 +78,50 @@ class Queues(Service):
                 ]
 
             return await call.look(find, quick=False)
+
+    async def search(
+        self, caller: Caller, scope: str | None = None, words: str = "", *, start: int = 0, limit: int = 100
+    ) -> QueuePage:
+        """Queues whose path has all these words, by path; only those that are returned are counted."""
+        async with self._call(caller, self.LIST) as call:
+
+            def find(access: Access) -> QueuePage:
+                wanted = words.casefold().split()
+                found = sorted(
+                    (
+                        queue
+                        for each in access.scopes(scope)
+                        for queue in access.list_queues(each)
+                        if all(word in queue.path.casefold() for word in wanted)
+                    ),
+                    key=lambda queue: (queue.system, queue.path),
+                )
+                shown = found[start : start + limit]
+                counts = access.reader.counts_of((queue.id, 0) for queue in shown)
+                items = [CountedQueue(queue, counts[queue.id, 0]) for queue in shown]
+                return QueuePage(items, len(found) > start + limit)
+
+            return await call.look(find, quick=False)
+
+    async def activity(
+        self, caller: Caller, *, buckets: int = 30, bucket_s: float = 60.0
+    ) -> dict[str, list[int]]:
+        """How many messages were published lately, by queue, the newest bucket last. For the owner."""
+        async with self._call(caller, self.LIST) as call:
+
+            def count(access: Access) -> dict[str, list[int]]:
+                access.require_owner()
+                size, now = int(bucket_s * SECOND), self._now()
+                begin = now - buckets * size
+                found: dict[str, list[int]] = {}
+                head = access.reader.head().seq
+                for event in access.reader.events(max(0, head - MOST_EVENTS), MOST_EVENTS):
+                    if event.type == Change.PUBLISHED and event.time >= begin:
+                        lane = found.setdefault(f"{event.scope}/{event.queue}", [0] * buckets)
+                        lane[min(buckets - 1, (event.time - begin) // size)] += 1
+                return found
+
+            return await call.look(count, quick=False)
 
     async def read(self, caller: Caller, scope: str, queue: str) -> QueueDetails:
         async with self._call(caller, self.READ) as call:

@@ -66,6 +66,7 @@ function morph(from, to) {
 }
 
 let busy = false;
+let sending = 0;
 let stale = false;
 const pulse = $("#pulse");
 
@@ -76,7 +77,7 @@ function setPulse(state, text) {
 }
 
 async function refresh() {
-  if (busy || document.hidden || root.dataset.paused) return void (stale = true);
+  if (busy || sending || document.hidden || root.dataset.paused) return void (stale = true);
   busy = true;
   stale = false;
   try {
@@ -124,6 +125,7 @@ async function send(form, submitter) {
   const body = new URLSearchParams(new FormData(form));
   if (submitter?.name) body.append(submitter.name, submitter.value);
   if (submitter) submitter.disabled = true;
+  sending += 1;
   try {
     const answer = await fetch(submitter?.getAttribute("formaction") ?? form.getAttribute("action"), {
       method: "POST",
@@ -132,18 +134,26 @@ async function send(form, submitter) {
     });
     if (answer.redirected) return location.assign(answer.url);
     const told = await answer.json();
-    if (!answer.ok) return notify(told.error ?? "That did not work.", true);
+    if (!answer.ok || told.error) return notify(told.error ?? "That did not work.", true);
     if (form.dataset.reset !== undefined) form.reset();
     if (told.secret) return showSecret(told);
-    if (told.to) return location.assign(told.to);
+    if (told.to) return leave(told.to);
     if (told.said) notify(told.said);
     form.closest("dialog")?.close();
-    await refresh();
+    stale = true;
   } catch {
     notify("Postroom does not answer. Nothing was changed; try again in a moment.", true);
   } finally {
     if (submitter) submitter.disabled = false;
+    sending -= 1;
+    if (stale) refresh();
   }
+}
+
+// What is left behind asks for nothing any more: it may be gone.
+function leave(to) {
+  root.dataset.paused = "leaving";
+  location.assign(to);
 }
 
 document.addEventListener("submit", (event) => {
@@ -168,7 +178,7 @@ function showSecret(told) {
   $("p", box).textContent = told.said;
   $("pre", box).textContent = told.secret;
   box.showModal();
-  box.addEventListener("close", () => (told.to ? location.assign(told.to) : refresh()), { once: true });
+  box.addEventListener("close", () => (told.to ? leave(told.to) : refresh()), { once: true });
 }
 
 // palette

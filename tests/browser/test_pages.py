@@ -1,0 +1,213 @@
+"""Every page opens on a desk and on a phone, can be used by everybody, and does what it is for."""
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Page, expect
+
+from postroom.kernel.states import State
+from postroom.services.conversations import Draft
+from tests.api.house import House
+from tests.browser.chromium import PHONE
+from tests.browser.conftest import OpenPage
+from tests.browser.demo import OWNER, fill
+
+PAGES = {
+    "/": "Needs you",
+    "/floor": "The floor",
+    "/chat?with=lead": "Lead",
+    "/chat?room=dev": "# Dev",
+    "/conversations": "Conversations",
+    "/tasks": "Tasks",
+    "/schedules": "Schedules",
+    "/queues": "Queues",
+    "/queues/dead": "Dead letters",
+    "/queues/default/orders": "default/orders",
+    "/insights": "Insights",
+    "/agents": "Agents and teams",
+    "/agents/coder": "Coder",
+    "/memory": "Memory",
+    "/channels": "Channels",
+    "/rules": "Rules",
+    "/providers": "Providers",
+    "/access": "Keys and access",
+    "/audit": "Audit",
+    "/events": "Events and logs",
+    "/settings": "Settings",
+    "/settings?view=json": "Settings",
+    "/system": "System",
+    "/system/style": "Style",
+}
+
+
+async def fits(page: Page) -> bool:
+    return await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth + 1")
+
+
+async def test_every_page_opens_on_a_desk_and_on_a_phone(open_page: OpenPage, house: House) -> None:
+    await fill(house)
+    desk, phone = await open_page(), await open_page("/", PHONE)
+    wide: list[str] = []
+    for path, title in PAGES.items():
+        for page in (desk, phone):
+            answer = await page.goto(house.url + path)
+            assert answer is not None
+            assert answer.status == 200, path
+            await expect(page.get_by_role("heading", name=title, exact=True).first).to_be_visible()
+            if not await fits(page):
+                wide.append(path)
+    assert wide == [], "wider than their windows"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+async def test_nothing_keeps_people_from_using_a_page(open_page: OpenPage, house: House, dark: bool) -> None:
+    await fill(house)
+    page = await open_page(dark=dark)
+    found: dict[str, list[str]] = {}
+    # In the dark only colours differ, and few pages have them all.
+    few = ("/", "/chat?with=lead", "/queues/default/orders", "/system/style")
+    for path in few if dark else PAGES:
+        await page.goto(house.url + path)
+        results = await Axe().run(page)
+        broken = [
+            f"{each['id']}: {node['html'][:160]}"
+            for each in results.response["violations"]
+            if each["impact"] in ("serious", "critical")
+            for node in each["nodes"]
+        ]
+        if broken:
+            found[path] = broken
+    assert found == {}
+
+
+async def test_a_chat_shows_the_answer_whole_with_its_cost_and_leads_to_its_trace(
+    open_page: OpenPage, house: House
+) -> None:
+    page = await open_page("/chat?with=lead")
+    await page.get_by_label("Write to @lead").fill("Is the release ready?")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".prose strong", has_text="release")).to_be_visible()
+    await expect(page.locator(".prose pre")).to_contain_text("print('done')")
+    await expect(page.get_by_text("Used 2 × Bash, 1 × Read")).to_be_visible()
+    await page.get_by_role("link", name="trace").first.click()
+    await expect(page.get_by_text("Web → @lead")).to_be_visible()
+    await page.get_by_role("link", name="Timeline").click()
+    await expect(page.get_by_role("img", name="Timeline")).to_be_visible()
+    await page.get_by_role("link", name="Reader").click()
+    await expect(page.locator(".prose", has_text="Is the release ready?").first).to_be_visible()
+
+
+async def test_a_turn_is_seen_while_it_goes_on_and_can_be_stopped(open_page: OpenPage, house: House) -> None:
+    services = house.deps.services
+    sent = await services.conversations.send(OWNER, Draft(text="@coder a long task", channel="web"))
+    page = await open_page("/chat?with=coder")
+    await expect(page.locator("#writing")).to_be_visible()
+    await page.get_by_role("button", name="Stop").click()
+    await page.locator("#confirm").get_by_role("button", name="Stop").click()
+    await expect(page.locator("#writing")).to_be_hidden()
+    status = await services.conversations.status(OWNER, sent.message_id, "web")
+    assert not status.open
+
+
+async def test_a_message_is_published_found_and_its_story_told(open_page: OpenPage, house: House) -> None:
+    await house.room.create_queue("orders")
+    page = await open_page("/queues")
+    await page.get_by_label("Name", exact=True).first.fill("order")
+    await page.get_by_role("button", name="Search").nth(1).click()
+    await page.get_by_role("link", name="default/orders").click()
+    await page.get_by_role("button", name="Publish a message").click()
+    await page.get_by_label("Body").fill('{"order": 7}')
+    await page.get_by_role("button", name="Publish", exact=True).click()
+    await expect(page.get_by_role("link", name="waiting: 1")).to_be_visible()
+    await page.locator("#messages a").first.click()
+    await expect(page.locator("#story pre.body")).to_contain_text('"order": 7')
+    await expect(page.locator(".story")).to_contain_text("published")
+    await page.get_by_role("button", name="Cancel", exact=True).first.click()
+    await page.locator("#confirm").get_by_role("button", name="Cancel").last.click()
+    await expect(page.locator("#story .state").first).to_have_text("cancelled")
+
+
+async def test_dead_letters_are_marked_and_retried_together(open_page: OpenPage, house: House) -> None:
+    await house.room.create_queue("orders", max_retries=0)
+    ids = [(await house.room.publish("orders", {"order": n})).id for n in range(3)]
+    for claimed in await house.room.claim("orders", limit=3):
+        await house.room.fail(claimed, "no")
+    page = await open_page("/queues/dead")
+    await page.get_by_label("Mark all").check()
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_text("No dead letters")).to_be_visible()
+    assert {(await house.room.get(each)).state for each in ids} == {State.PENDING}
+
+
+async def test_a_task_is_made_moved_by_keys_and_by_mouse(open_page: OpenPage, house: House) -> None:
+    page = await open_page("/tasks")
+    await page.get_by_role("button", name="New task").click()
+    await page.get_by_label("Title").fill("Write the notes")
+    await page.get_by_role("button", name="Create task").click()
+    card = page.locator(".card", has_text="Write the notes")
+    await expect(page.locator("[data-status=todo] .card")).to_have_count(1)
+    await page.keyboard.press("j")
+    await page.keyboard.press("l")
+    await expect(page.locator("[data-status=in_progress] .card")).to_have_count(1)
+    await card.drag_to(page.locator("[data-status=done]"))
+    await expect(page.locator("[data-status=done] .card")).to_have_count(1)
+    assert [each.status for each in await house.deps.services.tasks.list_all(OWNER)] == ["done"]
+
+
+async def test_an_agent_is_made_changed_and_removed(open_page: OpenPage, house: House) -> None:
+    page = await open_page("/agents")
+    await page.get_by_role("button", name="New agent").click()
+    await page.get_by_label("Id").first.fill("writer")
+    await page.get_by_label("What it is for").fill("You write.")
+    await page.get_by_role("button", name="Create agent").click()
+    await expect(page).to_have_url(f"{house.url}/agents/writer")
+    await expect(page.get_by_label("AGENTS.md")).to_contain_text("You write.")
+    await page.get_by_role("button", name="Remove").click()
+    await page.locator("#confirm").get_by_role("button", name="Remove").click()
+    await expect(page).to_have_url(f"{house.url}/agents")
+    assert "writer" not in await house.deps.services.agents.list_all(OWNER)
+
+
+async def test_a_wrong_setting_is_refused_and_a_right_one_holds(open_page: OpenPage, house: House) -> None:
+    page = await open_page("/settings")
+    field = page.get_by_label("budgets.daily_usd")
+    await field.fill("much")
+    await field.press("Enter")
+    await expect(page.locator(".notice.bad")).to_contain_text("daily_usd")
+    await field.fill("7.5")
+    await field.press("Enter")
+    await expect(page.get_by_label("budgets.daily_usd")).to_have_value("7.5")
+    assert house.settings.load().budgets.daily_usd == 7.5
+
+
+async def test_the_secret_of_a_key_is_shown_once(open_page: OpenPage, house: House) -> None:
+    page = await open_page("/access")
+    await page.get_by_role("button", name="New key").click()
+    await page.get_by_label("Name").fill("shop")
+    await page.get_by_role("button", name="Create key").click()
+    secret = await page.locator("#secret pre").inner_text()
+    assert secret.startswith("prk_")
+    await page.get_by_role("button", name="Done").click()
+    await expect(page.locator("#api-keys")).to_contain_text("shop")
+    assert secret not in await page.content()
+
+
+async def test_scripts_in_names_messages_and_reasons_are_text(open_page: OpenPage, house: House) -> None:
+    evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    services = house.deps.services
+    await services.agents.change(OWNER, "coder", {"name": evil})
+    await services.tasks.add(OWNER, evil, description=evil)
+    await services.conversations.send(
+        OWNER, Draft(text=f"@lead {evil}", channel="web", sender=evil, sender_id="x")
+    )
+    await services.schedules.add(OWNER, "lead", evil, label="evil", cron="0 9 * * *")
+    await house.room.create_queue("orders", max_retries=0)
+    await house.room.publish("orders", {"<script>": evil}, labels={"evil": evil})
+    for claimed in await house.room.claim("orders"):
+        await house.room.fail(claimed, evil)
+    page = await open_page()
+    page.on("dialog", lambda dialog: (_ for _ in ()).throw(AssertionError(dialog.message)))
+    for path in PAGES:
+        await page.goto(house.url + path)
+        assert await page.locator("img, main script").count() == 0, path
+    await page.goto(f"{house.url}/chat?with=lead")
+    await expect(page.get_by_text("<script>alert(2)</script>").first).to_be_visible()
