@@ -52,6 +52,11 @@ class Watched:
             self._note(f"asked elsewhere: {request.url}")
 
 
+async def ready(page: Page) -> None:
+    """The page that was led to listens to keys and buttons."""
+    await expect(page.locator("html[data-ready]")).to_be_attached()
+
+
 @asynccontextmanager
 async def launched() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:

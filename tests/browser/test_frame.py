@@ -3,7 +3,7 @@
 from playwright.async_api import Browser, expect
 
 from tests.api.house import TOKEN, House
-from tests.browser.chromium import PHONE, new_context
+from tests.browser.chromium import PHONE, new_context, ready
 from tests.browser.conftest import OpenPage
 
 
@@ -15,6 +15,7 @@ async def test_a_browser_logs_in_with_the_token_and_out_again(house: House, brow
     await page.get_by_label("Token").fill(TOKEN)
     await page.get_by_role("button", name="Log in").click()
     await expect(page.get_by_role("heading", name="Needs you")).to_be_visible()
+    await ready(page)
     await page.get_by_role("button", name="Log out").click()
     await expect(page).to_have_url(f"{house.url}/login")
     await page.goto(house.url)
@@ -32,6 +33,7 @@ async def test_keys_alone_lead_everywhere(open_page: OpenPage) -> None:
     await expect(page.get_by_role("option", name="Every component")).to_be_visible()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Style")).to_be_visible()
+    await ready(page)
     await page.keyboard.press("g")
     await page.keyboard.press("n")
     await expect(page.get_by_role("heading", name="Needs you")).to_be_visible()

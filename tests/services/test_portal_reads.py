@@ -107,3 +107,14 @@ async def test_newest_events_come_first_and_are_found_by_words(house: House) -> 
     assert [event.queue for event in found] == ["orders"]
     with pytest.raises(OwnerOnly):
         await audit.newest_events(callers.agent("coder"))
+
+
+async def test_programs_of_agents_are_found_where_they_are(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "codex"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = await house.deps.services.providers.find_programs(OWNER)
+    assert found == {"claude": None, "codex": str(program), "opencode": None}

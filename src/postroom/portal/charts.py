@@ -29,6 +29,9 @@ def draw_spark(values: Sequence[int]) -> Markup:
     )
 
 
+_SERIES = ("c1", "c3", "c4", "c2")
+
+
 def draw_columns(labels: Sequence[str], *series: tuple[str, Sequence[float]], unit: str = "") -> Markup:
     """Stacked columns; each series is a name and its values."""
     totals = [sum(values[at] for _, values in series) for at in range(len(labels))]
@@ -42,7 +45,7 @@ def draw_columns(labels: Sequence[str], *series: tuple[str, Sequence[float]], un
             y -= tall
             told = f"{label}: {values[at]:,.6g} {name}"
             parts.append(
-                f'<rect class="c{number}" x="{LEFT + at * step + 1:.1f}" y="{y:.1f}" width="{max(1.0, step - 2):.1f}" height="{tall:.1f}"><title>{escape(told)}</title></rect>'
+                f'<rect class="{_SERIES[number - 1]}" x="{LEFT + at * step + 1:.1f}" y="{y:.1f}" width="{max(1.0, step - 2):.1f}" height="{tall:.1f}"><title>{escape(told)}</title></rect>'
             )
         if at % max(1, len(labels) // 8) == 0:
             parts.append(f'<text x="{LEFT + at * step:.1f}" y="{HIGH - 6}">{escape(label)}</text>')

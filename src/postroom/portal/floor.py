@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from urllib.parse import quote
+from zlib import crc32
 
 from htpy import a, div
 from markupsafe import Markup, escape
@@ -73,7 +74,7 @@ def draw_floor(
     carried = "".join(_carried(places, turn) for turn in working.values())
     counter = (
         f'<a href="/" aria-label="{needs} things need you"><g class="counter"><rect class="wood" x="20" y="20" width="{wide - 40}" height="54" rx="6"/>'
-        f'<rect class="slot" x="44" y="38" width="88" height="18" rx="3"/><text class="sign" x="152" y="52">{"Nothing waits for you" if not needs else f"{needs} wait for you"}</text>'
+        f'<rect class="slot" x="44" y="38" width="88" height="18" rx="3"/><text class="sign" x="152" y="52">{"Nothing waits for you" if not needs else "One thing waits for you" if needs == 1 else f"{needs} things wait for you"}</text>'
         f"{''.join(_letter(48 + n * 13, 34, 'red') for n in range(min(needs, 6)))}</g></a>"
     )
     return Markup(
@@ -88,8 +89,8 @@ def _letter(x: float, y: float, kind: str = "") -> str:
 def _desk(x: int, y: int, agent: str, name: str, turn: TurnInProgress | None, waits: int, words: str) -> str:
     state = "busy" if turn else "free"
     told = "works" if turn else f"{waits} waiting" if waits else "free"
-    tone = sum(agent.encode()) % 4 + 1
-    said = cut((turn.text or turn.about if turn else words).translate(_MARKS), 62)
+    tone = crc32(agent.encode()) % 4 + 1
+    said = cut((turn.text or turn.about if turn else words).translate(_MARKS), 56)
     bubble = ""
     if said:
         first, second = _two_lines(said)

@@ -96,7 +96,7 @@ def _drawn(found: dict[str, Any]) -> Node:
             ("messages", f"{total.get('messages') or 0:,}"),
             ("conversations", f"{total.get('conversations') or 0:,}"),
             ("median wait", _span(total.get("wait_p50_us"))),
-            ("95 % waited less than", _span(total.get("wait_p95_us"))),
+            ("95 % done within", _span(total.get("total_p95_us"))),
             ("dead", f"{total.get('dead') or 0:,}"),
             ("cost", tell_money(float(total.get("cost_usd") or 0))),
         ),

@@ -112,7 +112,7 @@ async def render_page(visit: PortalVisit, page: PageView) -> str:
             ],
             body[
                 a(".skip", href="#content")["Skip to the page"],
-                _rail(page.way, waiting),
+                _rail(page.way, waiting, visit.settings.workspace.name),
                 _content(page),
                 button(".menu-button", data_do="menu", aria_label="Menu")[draw_icon("menu")],
                 div("#notices", role="status", aria_live="polite"),
@@ -138,7 +138,7 @@ def _content(page: PageView) -> Element:
     return main("#content", class_=kind, tabindex="-1")[top, inside]
 
 
-def _rail(way: str, waiting: int) -> Renderable:
+def _rail(way: str, waiting: int, name: str) -> Renderable:
     def entry(path: str, word: str, icon: str) -> Renderable:
         count = None
         if path == "/" and waiting:
@@ -149,7 +149,7 @@ def _rail(way: str, waiting: int) -> Renderable:
         ]
 
     return nav(".rail", id="rail", data_live=True, aria_label="Pages")[
-        a(".brand", href="/")[MARK, span(".text")["Postroom"]],
+        a(".brand", href="/")[MARK, span(".text.clip")["Postroom", name and span(".quiet")[f"  {name}"]]],
         [[h2[name] if name else None, [entry(*each) for each in entries]] for name, entries in MENU],
         footer[
             div("#pulse.pulse", data_state="live")[span["Live"]],

@@ -18,6 +18,7 @@ from postroom.portal import (
     rules,
     schedules,
     settings,
+    setup,
     style,
     system,
     tasks,
@@ -45,6 +46,7 @@ PARTS: tuple[PortalPart, ...] = tuple(
         audit,
         events,
         settings,
+        setup,
         system,
         style,
     )

@@ -35,6 +35,8 @@ async def show_needs(visit: PortalVisit) -> PageView:
         "Reviews, held budgets, dead letters and new senders appear here the moment they need a decision. ",
         "Write to an agent in ",
         a(".link", href="/chat")["Chat"],
+        ", see ",
+        a(".link", href="/setup")["how agents think"],
         ", or let one ask you with ",
         span(".mono")["ask_human"],
         ".",

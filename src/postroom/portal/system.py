@@ -27,6 +27,7 @@ async def show_system(visit: PortalVisit) -> PageView:
         title="System",
         way="/system",
         actions=[
+            a(".button", href="/setup")["Set up"],
             a(".button", href="/system/style")["Style"],
             act_button("Let everybody go on", "/needs/resume-all", kind="primary")
             if paused

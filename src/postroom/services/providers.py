@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from postroom.settings.names import check_id
 from postroom.settings.secrets import masked
 from postroom.settings.warnings import unknown_provider
 
+PROGRAMS = ("claude", "codex", "opencode")
 HARNESSES = ("claude", "codex", "api")
 FIELDS = ("name", "harness", "base_url", "api_key", "model", "wire")
 CUSTOM = "custom:"
@@ -70,6 +72,11 @@ class ProviderService(OfficeService):
         """Keys show as `********`."""
         require_owner(caller)
         return (await asyncio.to_thread(self._context.file.masked)).get("custom_providers") or {}
+
+    async def find_programs(self, caller: Caller) -> dict[str, str | None]:
+        """The agents' programs of this machine, by name, with where they are; None where there is none."""
+        require_owner(caller)
+        return {name: await asyncio.to_thread(shutil.which, name) for name in PROGRAMS}
 
     async def put_custom(self, caller: Caller, name: str, fields: Mapping[str, Any]) -> Document:
         """Adds a server or changes one; what other clients wrote of it stays."""

@@ -119,7 +119,10 @@ def _place(settings: Settings, agent: str, user_home: Path | None) -> list[str]:
 
 
 def _written(document: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
-    shown = masked(document).get(kind)
-    entries = shown if isinstance(shown, dict) else {}
-    found = next((value for key, value in entries.items() if key.lower() == name), None)
-    return found if isinstance(found, dict) else {}
+    """One entry, masked in its place: masking all of them for each would take long where there are many."""
+    part = document.get(kind)
+    entries = part if isinstance(part, dict) else {}
+    found = next(((key, value) for key, value in entries.items() if key.lower() == name), None)
+    if found is None or not isinstance(found[1], dict):
+        return {}
+    return masked({kind: dict([found])})[kind][found[0]]

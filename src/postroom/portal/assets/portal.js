@@ -385,3 +385,4 @@ document.addEventListener("drop", (event) => {
 // chat begins at its end
 const lines = $(".lines");
 if (lines) lines.scrollTop = lines.scrollHeight;
+root.dataset.ready = "yes";

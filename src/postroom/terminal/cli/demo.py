@@ -25,6 +25,7 @@ from postroom.terminal.cli.store_access import CommandContext
 class What(StrEnum):
     OFFICE = "office"
     QUEUE = "queue"
+    PORTAL = "portal"
 
 
 def register(app: typer.Typer, panel: str) -> None:
@@ -37,6 +38,7 @@ def register(app: typer.Typer, panel: str) -> None:
             "postroom demo",
             "postroom demo --once",
             "postroom demo queue",
+            "postroom demo portal",
             "postroom demo --once --json",
             "postroom demo --history 30d --rate 400",
         ],
@@ -45,7 +47,9 @@ def register(app: typer.Typer, panel: str) -> None:
 
 def demo(
     at: CommandContext,
-    what: Annotated[What, typer.Argument(help="A team of agents, or the queue they stand on.")] = What.OFFICE,
+    what: Annotated[
+        What, typer.Argument(help="A team of agents, the queue they stand on, or an office in the browser.")
+    ] = What.OFFICE,
     once: Annotated[bool, flag("End after the demo, instead of staying open.", "--once")] = False,
     history: Annotated[
         float | None,
@@ -56,7 +60,8 @@ def demo(
     """Watch a team of three agents take a request, fail, try again, and answer.
 
     It needs no key and no network, works in a temporary folder, and touches nothing else. With `queue`, it
-    shows the queue alone: five messages published, claimed, retried, buried and brought back.
+    shows the queue alone: five messages published, claimed, retried, buried and brought back. With `portal`,
+    an office with three weeks behind it opens in the browser, until Ctrl-C.
     """
     if history is not None:
         from postroom.terminal.cli.pipeline import generate
@@ -68,6 +73,11 @@ def demo(
         )
         return
     with _folder() as folder:
+        if what is What.PORTAL:
+            from postroom.terminal.cli.demo_portal import serve
+
+            serve(folder, at.out)
+            return
         url = f"sqlite:///{folder / 'room.db'}"
         if what is What.QUEUE:
             with open_sync(url, actor="demo") as room:
