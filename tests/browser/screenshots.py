@@ -37,9 +37,9 @@ async def take(folder: Path, wanted: list[str]) -> None:
 
 
 async def settle(house: House) -> None:
-    """Until all but the long turn are done."""
+    """Until only the long turn goes on; what was handed to its agent waits for it."""
     await house.until(
-        "/api/queue/status", lambda counts: counts["incoming"] == 0 and counts["processing"] <= 1
+        "/api/queue/status", lambda counts: counts["incoming"] <= 1 and counts["completed"] >= 2
     )
 
 

@@ -4,6 +4,7 @@ from playwright.async_api import expect
 
 from postroom.kernel.states import State
 from tests.api.house import House
+from tests.browser.chromium import ready
 from tests.browser.conftest import OpenPage
 from tests.browser.demo import OWNER
 
@@ -40,6 +41,10 @@ async def test_dead_letters_of_one_cause_are_one_thing_and_retried_together(
         await house.room.fail(claimed, "The bank was closed.")
     page = await open_page()
     await expect(page.get_by_text("3 messages died in default/orders")).to_be_visible()
+    await page.get_by_role("link", name="Open the message").click()
+    await expect(page.locator(".story")).to_contain_text("The bank was closed.")
+    await page.go_back()
+    await ready(page)
     await page.get_by_role("button", name="Try again").click()
     await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
     assert {(await house.room.get(each)).state for each in ids} == {State.PENDING}

@@ -1,5 +1,7 @@
 """The first page: what waits for a person, answered in place; beside it who works on what, and its cost."""
 
+from urllib.parse import quote
+
 from htpy import Node, Renderable, a, button, div, form, input, kbd, li, option, p, select, span, ul
 
 from postroom.kernel.reviews.sections import field_of, option_id
@@ -81,8 +83,12 @@ def _item(need: PersonNeed, now: int) -> Renderable:
 
 
 def _way(need: PersonNeed) -> Node:
-    if need.conversation:
-        return a(".button.plain", href=f"/conversations/{need.conversation}")["Open the conversation"]
+    """To where there is more to read: what died as a message, what an agent asks as a conversation."""
+    if need.ids:
+        return a(".button.plain", href=f"/messages/{need.ids[0]}")["Open the message"]
+    if need.conversation and need.agent:
+        way = f"/conversations/{quote(need.conversation, safe='')}"
+        return a(".button.plain", href=way)["Open the conversation"]
     return None
 
 
@@ -185,7 +191,7 @@ async def _beside(visit: PortalVisit) -> Node:
     work = [
         li(".gap", id=f"work-{each.agent}")[
             show_face(each.agent, busy=True),
-            a(".clip", href=f"/chat?with={each.agent}")[
+            a(".clip", href=f"/chat?with={quote(each.agent)}")[
                 f"@{each.agent} ", span(".quiet")[_about(each.message.body)]
             ],
             span(".right.quiet.small.nowrap")[tell_span(each.took / 1_000_000)],
@@ -220,7 +226,9 @@ async def _beside(visit: PortalVisit) -> Node:
                 [
                     li(".gap")[
                         show_face(row["agent_id"]),
-                        a(".clip", href=f"/conversations/{key}")[cut(row["content"].translate(MARKS), 60)],
+                        a(".clip", href=f"/conversations/{quote(key, safe='')}")[
+                            cut(row["content"].translate(MARKS), 60)
+                        ],
                         span(".right.quiet.small")[show_ago(row["created_at"] * 1000, visit.now)],
                     ]
                     for key, row in list(talks.items())[:LAST_TALKS]
