@@ -186,6 +186,12 @@ async def test_a_wrong_setting_is_refused_and_a_right_one_holds(open_page: OpenP
     assert house.settings.load().budgets.daily_usd == 7.5
 
 
+async def test_a_provider_is_tried_live(open_page: OpenPage, house: House) -> None:
+    page = await open_page("/providers")
+    await page.get_by_role("button", name="Test live").click()
+    await expect(page.locator(".notice")).to_contain_text("script answered in")
+
+
 async def test_the_secret_of_a_key_is_shown_once(open_page: OpenPage, house: House) -> None:
     page = await open_page("/access")
     await page.get_by_role("button", name="New key").click()
@@ -193,8 +199,10 @@ async def test_the_secret_of_a_key_is_shown_once(open_page: OpenPage, house: Hou
     await page.get_by_role("button", name="Create key").click()
     await expect(page.locator("#secret pre")).to_contain_text("prk_")
     secret = await page.locator("#secret pre").inner_text()
-    await page.get_by_role("button", name="Done").click()
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Done").click()
     await expect(page.locator("#api-keys")).to_contain_text("shop")
+    await ready(page)
     assert secret not in await page.content()
 
 

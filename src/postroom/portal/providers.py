@@ -2,6 +2,7 @@
 
 from htpy import button, code, dialog, div, form, h2, p, td
 
+from postroom.errors import PostroomError
 from postroom.portal.agents import PROVIDERS
 from postroom.portal.parts import (
     act_button,
@@ -14,16 +15,23 @@ from postroom.portal.parts import (
     text_field,
 )
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
-from postroom.services.conversations import Draft
+from postroom.portal.words import cut, tell_span
+
+
+class ProviderFailed(PostroomError):
+    """{provider} does not answer: {problem}"""
+
+    code = "PROVIDER_FAILED"
+    http_status = 409
 
 
 async def show_providers(visit: PortalVisit) -> PageView:
     agents = await visit.services.agents.list_all(visit.caller)
     custom = await visit.services.providers.list_custom(visit.caller)
     chosen = visit.settings.models.provider
-    used: dict[str, list[str]] = {}
+    used: dict[tuple[str, str], list[str]] = {}
     for agent in agents.values():
-        used.setdefault(f"{agent.provider} {agent.model}".strip(), []).append(agent.id)
+        used.setdefault((agent.provider, agent.model), []).append(agent.id)
     return PageView(
         title="Providers",
         way="/providers",
@@ -35,17 +43,22 @@ async def show_providers(visit: PortalVisit) -> PageView:
                     ["Provider and model", "Agents", ""],
                     [
                         show_row(
-                            td(".nowrap")[name],
+                            td(".nowrap")[f"{provider} {model}".strip()],
                             td[", ".join(f"@{each}" for each in names)],
                             td(".num")[
-                                act_button("Test live", "/providers/test", {"agent": names[0]}, kind="plain")
+                                act_button(
+                                    "Test live",
+                                    "/providers/test",
+                                    {"provider": provider, "model": model},
+                                    kind="plain",
+                                )
                             ],
                         )
-                        for name, names in used.items()
+                        for (provider, model), names in used.items()
                     ],
                 ),
                 p(".quiet.small")[
-                    "A test writes one short message to an agent; the answer comes in its chat."
+                    "A test asks for one short answer, and says what came back or what is wrong."
                 ],
             ),
             show_section(
@@ -112,15 +125,15 @@ async def choose(visit: PortalVisit, form: SentForm) -> ActResult:
 
 
 async def test(visit: PortalVisit, form: SentForm) -> ActResult:
-    draft = Draft(
-        text="Say hello in one short sentence.",
-        channel="web",
-        sender="Web",
-        sender_id="web",
-        agent=form.word("agent"),
+    """One short turn, as an agent would take it."""
+    found = await visit.services.providers.test(
+        visit.acting, form.word("provider") or None, model=form.word("model") or None
     )
-    await visit.services.conversations.send(visit.acting, draft)
-    return ActResult(to=f"/chat?with={form.word('agent')}")
+    if found.problem:
+        raise ProviderFailed(provider=found.provider, problem=found.problem)
+    return ActResult(
+        said=f"{found.provider} answered in {tell_span(found.seconds)}: {cut(found.answer, 120)}"
+    )
 
 
 async def add(visit: PortalVisit, form: SentForm) -> ActResult:

@@ -42,7 +42,12 @@ async def show_setup(visit: PortalVisit) -> PageView:
                         a(".link", href=f"/chat?with={quote(first.id)}")[f"@{first.id}"],
                         ", live.",
                     ],
-                    act_button("Test it live", "/providers/test", {"agent": first.id}, kind="primary"),
+                    act_button(
+                        "Test it live",
+                        "/providers/test",
+                        {"provider": first.provider, "model": first.model},
+                        kind="primary",
+                    ),
                 )
             ],
             li[
