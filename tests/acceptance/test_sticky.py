@@ -14,14 +14,14 @@ async def test_a_chat_stays_with_the_agent_it_addressed(tmp_path: Path) -> None:
             "Switched to agent @coder (Coder). Future messages will be routed here automatically. "
             "Send @default to clear."
         )
-        assert first.routed.letters[0].text == "hello"
+        assert first.routed.messages[0].text == "hello"
         again = await desk.write("@coder hello", **CHAT)
         assert again.notice is None
         other = await desk.write("hello", **{**CHAT, "chat": "7002"})
-        assert other.routed.letters[0].agent == "lead"
+        assert other.routed.messages[0].agent == "lead"
     async with staffed(tmp_path) as desk:
         after = await desk.write("and this?", **CHAT)
-        assert (after.routed.letters[0].agent, after.notice) == ("coder", None)
+        assert (after.routed.messages[0].agent, after.notice) == ("coder", None)
 
 
 async def test_a_prefix_alone_switches_and_sends_nothing(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ async def test_a_prefix_alone_switches_and_sends_nothing(tmp_path: Path) -> None
         assert not switched.repeated
         assert switched.notice is not None
         assert switched.notice.startswith("Switched to team @dev (Dev).")
-        assert (await desk.write("hello", **CHAT)).routed.letters[0].team == "dev"
+        assert (await desk.write("hello", **CHAT)).routed.messages[0].team == "dev"
         cleared = await desk.write("@default", **CHAT)
         assert cleared.notice == "Cleared default agent. Messages will use default routing."
         assert (await desk.write("@default", **CHAT)).notice == "No default agent was set."
@@ -40,14 +40,14 @@ async def test_a_prefix_alone_switches_and_sends_nothing(tmp_path: Path) -> None
 async def test_without_a_chat_nothing_sticks(tmp_path: Path) -> None:
     async with staffed(tmp_path) as desk:
         await desk.write("@coder hello")
-        assert (await desk.write("hello")).routed.letters[0].agent == "lead"
+        assert (await desk.write("hello")).routed.messages[0].agent == "lead"
 
 
 async def test_a_chat_that_never_chose_has_the_default_of_the_settings(tmp_path: Path) -> None:
     async with staffed(tmp_path, channels={"defaults": {"7001": "reviewer"}}) as desk:
-        assert (await desk.write("hello", **CHAT)).routed.letters[0].agent == "reviewer"
+        assert (await desk.write("hello", **CHAT)).routed.messages[0].agent == "reviewer"
         await desk.write("@default", **CHAT)
-        assert (await desk.write("hello", **CHAT)).routed.letters[0].agent == "lead"
+        assert (await desk.write("hello", **CHAT)).routed.messages[0].agent == "lead"
 
 
 async def test_a_default_can_be_chosen_without_a_message(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ async def test_a_default_can_be_chosen_without_a_message(tmp_path: Path) -> None
         assert (await choose(directory, "telegram", "7001", "coder")).startswith("Switched to agent @coder")
         assert "already" in await choose(directory, "telegram", "7001", "coder")
         assert await choose(directory, "telegram", "7001", "ghost") == 'There is no agent or team "ghost".'
-        assert (await desk.write("hello", **CHAT)).routed.letters[0].agent == "coder"
+        assert (await desk.write("hello", **CHAT)).routed.messages[0].agent == "coder"
         assert (await choose(directory, "telegram", "7001", None)).startswith("Cleared")
 
 
@@ -70,7 +70,7 @@ async def test_a_message_sent_again_by_the_platform_goes_where_it_went(tmp_path:
         assert again.repeated
         assert [receipt.id for receipt in again.receipts] == [receipt.id for receipt in first.receipts]
         third = await desk.write("hello", platform_id="3", **CHAT)
-        assert third.routed.letters[0].agent == "reviewer"
+        assert third.routed.messages[0].agent == "reviewer"
         await desk.write("@lead", platform_id="4", **CHAT)
         repeated = await desk.write("hello", platform_id="3", **CHAT)
         assert repeated.repeated

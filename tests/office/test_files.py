@@ -21,7 +21,7 @@ from postroom.office.files import (
     safe_name,
     sort_outgoing,
 )
-from postroom.office.tags import Attachment, parse
+from postroom.office.tags import AttachedFile, parse
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_no_name_leaves_its_folder_or_its_tag(name: str) -> None:
     assert "/" not in made
     assert "\0" not in made
     source = f"[file: /f/{made}]"
-    assert parse(source) == [Attachment(source, f"/f/{made}")]
+    assert parse(source) == [AttachedFile(source, f"/f/{made}")]
 
 
 def test_a_file_that_was_received_is_on_the_disk_with_its_name(

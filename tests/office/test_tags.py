@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroom.office.tags import (
-    Attachment,
+    AttachedFile,
     Mention,
     Part,
     RoomPost,
@@ -101,7 +101,7 @@ def test_each_kind_of_tag_is_read_in_order() -> None:
         RoomPost("[#Dev: hello]", "dev", "hello"),
         Text(" "),
         SendFile("[send_file: /w/a[1].png]", "/w/a[1].png"),
-        Attachment("[file: /f/b.txt]", "/f/b.txt"),
+        AttachedFile("[file: /f/b.txt]", "/f/b.txt"),
         Text(" on "),
         TaskRef("[task:7]", "7"),
         Text("."),

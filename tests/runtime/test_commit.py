@@ -12,7 +12,7 @@ from postroom.errors import PostroomError, StoreClosed, StoreFull
 from postroom.kernel.commands import Claim, Command, Publish, Unit
 from postroom.kernel.engine import AppliedGroup, CommandOutcome, Engine
 from postroom.kernel.model import NewMessage
-from postroom.kernel.ports import Capabilities, Fault, Store
+from postroom.kernel.ports import Store, StoreCapabilities, StoreFault
 from postroom.runtime.commit import CommitRequest, Committer, weight
 from postroom.runtime.wakeups import Wakeups
 
@@ -44,7 +44,7 @@ class Gate:
 class FakeStore:
     """Keeps what was committed."""
 
-    capabilities = Capabilities()
+    capabilities = StoreCapabilities()
 
     def __init__(self) -> None:
         self.committed: list[list[str]] = []
@@ -66,8 +66,8 @@ class FakeStore:
         self.rollbacks += 1
         self.on_rollback()
 
-    def classify(self, error: Exception) -> tuple[Fault, Exception]:
-        return Fault.FINAL, error
+    def classify(self, error: Exception) -> tuple[StoreFault, Exception]:
+        return StoreFault.FINAL, error
 
 
 class FakeEngine:
@@ -304,7 +304,7 @@ def test_an_answer_that_cannot_be_handed_back_stops_nobody(
 
 def test_a_waiter_that_cannot_be_woken_does_not_undo_the_commit(store: FakeStore) -> None:
     class BrokenHub(Wakeups):
-        def ring(self, woken: Mapping[int, int]) -> None:
+        def wake(self, woken: Mapping[int, int]) -> None:
             raise RuntimeError("gone")
 
     with opened(store, BrokenHub()) as committer:
@@ -312,11 +312,11 @@ def test_a_waiter_that_cannot_be_woken_does_not_undo_the_commit(store: FakeStore
     assert store.committed == [["a"]]
 
 
-def test_waiters_are_rung_only_after_the_commit(store: FakeStore) -> None:
+def test_waiters_are_woken_only_after_the_commit(store: FakeStore) -> None:
     seen: list[list[list[str]]] = []
 
     class WatchingHub(Wakeups):
-        def ring(self, woken: Mapping[int, int]) -> None:
+        def wake(self, woken: Mapping[int, int]) -> None:
             seen.append([list(group) for group in store.committed])
 
     with opened(store, WatchingHub()) as committer:

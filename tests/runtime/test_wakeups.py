@@ -19,7 +19,7 @@ class Someone(Waiter):
 
 
 def ring(hub: Wakeups, **lines: int) -> None:
-    hub.ring(Counter({int(line.removeprefix("line")): count for line, count in lines.items()}))
+    hub.wake(Counter({int(line.removeprefix("line")): count for line, count in lines.items()}))
 
 
 def woken(*waiters: Someone) -> list[int]:
@@ -40,9 +40,9 @@ def test_as_many_are_woken_as_messages_came_in_the_order_of_waiting() -> None:
 def test_only_the_lines_that_were_rung_are_woken() -> None:
     hub = Wakeups()
     one, other, both = Someone(hub, 1), Someone(hub, -2), Someone(hub, 1, -2)
-    hub.ring(Counter({-2: 1}))
+    hub.wake(Counter({-2: 1}))
     assert woken(one, other, both) == [0, 1, 0]
-    hub.ring(Counter({-2: 1}))
+    hub.wake(Counter({-2: 1}))
     assert woken(one, other, both) == [0, 1, 1]
 
 
@@ -146,9 +146,9 @@ def test_every_follower_is_woken_until_it_leaves() -> None:
 
     hub.follow(first)
     hub.follow(second)
-    hub.ring_tails()
+    hub.wake_followers()
     assert sorted(calls) == ["first", "second"]
     hub.unfollow(first)
     hub.unfollow(first)
-    hub.ring_tails()
+    hub.wake_followers()
     assert sorted(calls) == ["first", "second", "second"]

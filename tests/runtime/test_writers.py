@@ -15,7 +15,7 @@ import pytest
 from postroom import Room, SyncRoom
 from postroom.errors import StoreFailed
 from postroom.kernel.changes import KeysTaken
-from postroom.kernel.ports import Capabilities, Fault, Transaction
+from postroom.kernel.ports import StoreCapabilities, StoreFault, Transaction
 from postroom.runtime import commit
 from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.stores.sqlite import SqliteStore
@@ -31,11 +31,10 @@ class ServedStore(SqliteStore):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.capabilities = Capabilities(writers=3, blocking=True, seals=True)
+        self.capabilities = StoreCapabilities(writers=3, blocking=True)
         self.threads: set[int] = set()
         self.failing: list[Exception] = []
         self.commits = 0
-        self.sealed = threading.Event()
         self.announced: list[dict[int, int]] = []
 
     def begin(self) -> Transaction:
@@ -50,14 +49,10 @@ class ServedStore(SqliteStore):
         if tx.woken:
             self.announced.append(dict(tx.woken))
 
-    def classify(self, error: Exception) -> tuple[Fault, Exception]:
+    def classify(self, error: Exception) -> tuple[StoreFault, Exception]:
         if isinstance(error, Deadlock):
-            return Fault.RETRY, StoreFailed(path="server", reason="deadlock")
+            return StoreFault.RETRY, StoreFailed(path="server", reason="deadlock")
         return super().classify(error)
-
-    def seal(self, limit: int) -> int:
-        self.sealed.set()
-        return 0
 
 
 @pytest.fixture
@@ -148,22 +143,6 @@ def test_the_commit_knows_which_lines_to_tell_others_of(room: SyncRoom, store: S
     room.publish_many("jobs", [1, 2, 3])
     queue = room.queue("jobs")
     assert store.announced[-1] == {queue.id: 3}
-
-
-def test_news_are_sealed_before_readers_of_the_ledger_are_woken(room: SyncRoom, store: ServedStore) -> None:
-    woken = threading.Event()
-    room._core.wakeups.follow(woken.set)
-    plain = store.seal
-    turns = [2, 0]
-
-    def seal(limit: int) -> int:
-        assert not woken.is_set() or len(turns) < 2
-        plain(limit)
-        return turns.pop(0) if turns else 0
-
-    store.seal = seal
-    room.publish("jobs", 1)
-    assert woken.wait(60)
 
 
 def test_lines_that_other_processes_filled_wake_who_waits(core: RoomCore) -> None:

@@ -205,6 +205,7 @@ def arguments(service: str, method: str, queue: str, ids: dict[str, str]) -> tup
         "rules.test": (["work"], {"document": {"name": "r", "action": {"type": "archive"}}, "last": 50}),
         "rules.update": (["work", ids["rule"], {"enabled": True}], {}),
         "reviews.answer": ([ids["review"], {"decision": "yes"}], scope),
+        "reviews.list_everywhere": ([], {}),
         "reviews.list_open": (["work"], {}),
         "reviews.read": ([ids["review"]], scope),
         "streams.abort": (["work", ids["stream"]], {}),

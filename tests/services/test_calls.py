@@ -9,7 +9,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.model import NewMessage
 from postroom.services.calls import Operation
-from postroom.services.errors import KeyTooNarrow, OwnerOnly, PermissionMissing, RateLimited
+from postroom.services.errors import KeyTooNarrow, OwnerOnly, PermissionMissing, RequestLimitReached
 from postroom.services.keys import KeyDraft
 from tests.services.conftest import ServedRoom
 
@@ -148,5 +148,5 @@ async def test_a_rate_that_is_changed_holds_for_the_next_request(served: ServedR
     standing = await authentication.admit(holder)
     assert standing is not None
     assert (standing.limit, standing.remaining) == (2, 0)
-    with pytest.raises(RateLimited):
+    with pytest.raises(RequestLimitReached):
         await authentication.admit(holder)

@@ -11,7 +11,7 @@ from postroom.kernel.access import keys
 from postroom.kernel.access.permissions import Permission
 from postroom.services import rights
 from postroom.services.callers import Caller
-from postroom.services.errors import PermissionMissing, RateLimited, TokenExpired, TokenInvalid
+from postroom.services.errors import PermissionMissing, RequestLimitReached, TokenExpired, TokenInvalid
 from postroom.services.keys import GRACE_S, IssuedKey, KeyDraft
 from tests.services.conftest import ServedRoom
 from tests.services.lists import close_queue
@@ -172,7 +172,7 @@ async def test_requests_count_for_user_and_partner_too(served: ServedRoom) -> No
     two = await served.key("view", tenant="globex", user_id="ann", partner="ours")
     standing = [await admit(one), await admit(two), await admit(one)]
     assert [each.remaining for each in standing if each] == [2, 1, 0]
-    with pytest.raises(RateLimited):
+    with pytest.raises(RequestLimitReached):
         await admit(two)
     served.clock.advance(61 * SECOND)
     again = await admit(two)
@@ -190,6 +190,6 @@ async def test_the_rates_of_the_tenant_one_acts_for_hold(served: ServedRoom) -> 
     standing = await services.authentication.admit(acting)
     assert standing is not None
     assert (standing.limit, standing.remaining) == (1, 0)
-    with pytest.raises(RateLimited):
+    with pytest.raises(RequestLimitReached):
         await services.authentication.admit(acting)
     assert await services.authentication.admit(partner) is not None

@@ -140,7 +140,7 @@ async def test_a_review_of_a_key_is_one_of_ours(served: ServedRoom) -> None:
 
 
 async def test_a_decision_leads_only_where_its_author_may_publish(served: ServedRoom) -> None:
-    await close_queue(served, "work/open", ("user", "bob"), Permission.VIEW)
+    await close_queue(served, "work/open", ("user", "ann"), Permission.VIEW)
     ann = await served.key(*Permission, user_id="ann")
     for spec in (
         {**ASK, "on_decision": {"yes": {"queue": "open"}}},
@@ -149,13 +149,16 @@ async def test_a_decision_leads_only_where_its_author_may_publish(served: Served
     ):
         with pytest.raises(HitlInvalid, match="may not publish"):
             await publish_review(served, ann, spec)
+    nowhere = {**ASK, "on_decision": {"yes": {"queue": "nowhere"}}}
+    hidden = {**ASK, "on_decision": {"yes": {"queue": "open"}}}
+    for who, spec in ((ann, nowhere), (await served.key(*Permission, user_id="carl"), hidden)):
+        with pytest.raises(HitlInvalid, match="no such queue"):
+            await publish_review(served, who, spec)
     assert (await served.room.counts("work/jobs")).open == 0
-    for spec in (
-        {**ASK, "on_decision": {"yes": {"queue": "jobs"}, "no": {"archive": True}}},
-        {**ASK, "on_decision": {"yes": {"queue": "not-there-yet"}}},
-    ):
-        await publish_review(served, ann, spec)
-    assert (await served.room.counts("work/jobs")).pending == 2
+    await publish_review(
+        served, ann, {**ASK, "on_decision": {"yes": {"queue": "jobs"}, "no": {"archive": True}}}
+    )
+    assert (await served.room.counts("work/jobs")).pending == 1
 
 
 async def test_nobody_publishes_into_a_queue_of_the_system(served: ServedRoom) -> None:

@@ -64,7 +64,7 @@ REFUSED: dict[str, tuple[str, Ask]] = {
     "trust in itself": (INVALID, lambda s, o, i: s.trusts.create(o, "work", "work", ["route"])),
     "trust for nothing": (INVALID, lambda s, o, i: s.trusts.create(o, "work", "default", [])),
     "trust for the unknown": (INVALID, lambda s, o, i: s.trusts.create(o, "work", "default", ["dance"])),
-    "a role of the house": (INVALID, lambda s, o, i: s.roles.create(o, "tenant_admin", ["view"])),
+    "a built-in role": (INVALID, lambda s, o, i: s.roles.create(o, "tenant_admin", ["view"])),
     "a role with an unknown permission": (INVALID, lambda s, o, i: s.roles.create(o, "r", ["dance"])),
     "a role that is not there": ("ROLE_NOT_FOUND", lambda s, o, i: s.roles.delete(o, "nope")),
     "a key that ended before it began": (

@@ -9,7 +9,7 @@ import pytest
 
 from postroom.clock import ManualClock
 from postroom.pipeline.errors import DaysGone
-from postroom.pipeline.jobs.backfill import Days, backfill
+from postroom.pipeline.jobs.backfill import DayRange, backfill
 from postroom.pipeline.jobs.retention import day_of, retain
 from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.files import FileWriter
@@ -50,7 +50,7 @@ def test_days_that_went_wrong_come_out_right_and_others_are_not_touched(
     spoil(lake, TRACES, "depth", 99, wrong)
     spoil(lake, AGENT_DAY, "messages", 1_000_000, wrong)
     others = {file.path for table in SILVER for file in lake.files(table) if file.cut != cut}
-    done = backfill(spark, lake, month, ManualClock(END), Days(wrong, wrong))
+    done = backfill(spark, lake, month, ManualClock(END), DayRange(wrong, wrong))
     assert done.rows[MESSAGE_LIFE.name] == sum(row["day"] == cut for row in rows(filled, MESSAGE_LIFE))
     assert done.broken == []
     same(lake, filled, (*SILVER, AGENT_DAY))
@@ -66,5 +66,5 @@ def test_days_that_bronze_let_go_are_refused(
     gone = day_of(END) - timedelta(days=30)
     before = {table.name: lake.files(table) for table in SILVER}
     with pytest.raises(DaysGone, match="cannot be built again"):
-        backfill(spark, lake, month, ManualClock(END), Days(gone, gone))
+        backfill(spark, lake, month, ManualClock(END), DayRange(gone, gone))
     assert {table.name: lake.files(table) for table in SILVER} == before

@@ -260,7 +260,7 @@ async def test_what_is_taken_in_the_moment_of_a_stop_is_still_delivered(
         assert receiver.tries == 1
 
 
-def test_who_does_not_answer_gets_few_couriers() -> None:
+def test_who_does_not_answer_gets_few_workers() -> None:
     crowd = ReceiverLimits()
     assert [crowd.enter("slow") for _ in range(10)] == [None] * 10, "nobody knows yet that it is slow"
     for _ in range(10):

@@ -186,12 +186,12 @@ async def _once(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Non
 class OfficeApi:
     """The application for a server."""
 
-    door: ASGIApp
+    application: ASGIApp
     tail: EventTail
     closing: asyncio.Event
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.door(scope, receive, send)
+        await self.application(scope, receive, send)
 
     async def end_streams(self) -> None:
         """Before the server closes: it waits for those who listen or wait, and they would do so for long."""

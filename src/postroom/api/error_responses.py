@@ -1,4 +1,4 @@
-"""Everything that goes wrong behind the door, as an answer: never a trace, never a bare 500."""
+"""Everything that goes wrong in a handler, as an answer: never a trace, never a bare 500."""
 
 import errno
 import logging

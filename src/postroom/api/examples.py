@@ -1,6 +1,6 @@
 """Examples of requests and answers for the OpenAPI document.
 
-A real house gave them, but for a few that would need other programs or close it: those are kept by hand.
+A real server gave them, but for a few that would need other programs or close it: those are kept by hand.
 """
 
 import json

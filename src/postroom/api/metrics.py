@@ -37,7 +37,7 @@ class _Room:
         yield mail
         yield GaugeMetricFamily("postroom_ledger_events", "The newest event's number", value=self._head)
         yield GaugeMetricFamily("postroom_event_listeners", "Open event streams", value=self._listeners)
-        yield GaugeMetricFamily("postroom_uptime_seconds", "Since the house opened", value=self._uptime_s)
+        yield GaugeMetricFamily("postroom_uptime_seconds", "Since the server started", value=self._uptime_s)
 
 
 def routes(deps: Dependencies, listeners: Callable[[], int]) -> APIRouter:

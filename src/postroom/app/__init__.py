@@ -1,1 +1,1 @@
-"""The house as a running process: it puts the parts together, and starts and stops them."""
+"""Postroom as a running process: it puts the parts together, and starts and stops them."""

@@ -1,4 +1,4 @@
-"""What a house without settings begins with: one agent that works with whatever is on this machine."""
+"""What an office without settings begins with: one agent that works with whatever is on this machine."""
 
 import os
 import shutil

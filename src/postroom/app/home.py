@@ -1,4 +1,4 @@
-"""The folder the house lives in, and where in it everything is."""
+"""The home folder, and where in it everything is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -107,7 +107,7 @@ class _Server(uvicorn.Server):
                     await self._ending.wait()
 
     def capture_signals(self) -> Any:
-        """Signals are the house's business."""
+        """The process has handlers of its own."""
         return contextlib.nullcontext()
 
 

@@ -1,4 +1,4 @@
-"""The lake of this house: what erasure asks of it, and how far it has come, before which nothing is pruned.
+"""The lake of this home: what erasure asks of it, and how far it has come, before which nothing is pruned.
 
 The pipeline's packages are loaded only when there is a lake.
 """

@@ -1,6 +1,6 @@
 """Runs of the pipeline: one at a time, each a process of its own, by schedule or because somebody asked.
 
-A run that fails is told in the log and in the status, and tried again at its next time; the house goes on.
+A run that fails is told in the log and in the status, and tried again at its next time; the server goes on.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ LOG = "pipeline.log"
 
 
 class LastRun(msgspec.Struct, kw_only=True):
-    """How the last run that this house started went. Times in microseconds."""
+    """How the last run that this server started went. Times in microseconds."""
 
     started_at: int
     by: str
@@ -73,7 +73,7 @@ class PipelineRuns:
         self._process: subprocess.Popen[bytes] | None = None
         self._begun = clock.now()
         self.ended = threading.Event()
-        """Set whenever a run of this house has ended."""
+        """Set whenever a run of this server has ended."""
         self.last = self._remembered()
 
     def start(self, by: str, *more: str) -> int:
@@ -133,7 +133,7 @@ class PipelineRuns:
         self.ended.set()
 
     def stop(self) -> bool:
-        """Interrupt the run of this house, if there is one. What was committed stays."""
+        """Interrupt the run of this server, if there is one. What was committed stays."""
         process = self._process
         if process is None:
             return False
@@ -208,7 +208,7 @@ class PipelineRuns:
         except (OSError, msgspec.MsgspecError):
             return None
         if last.ok is None:
-            last.ok, last.problem = False, "the house closed while it ran"
+            last.ok, last.problem = False, "the server closed while it ran"
         return last
 
     def _told(self) -> dict[str, Any]:

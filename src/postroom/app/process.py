@@ -1,4 +1,4 @@
-"""Starting the house in the background, and asking it to stop."""
+"""Starting the server in the background, and asking it to stop."""
 
 import contextlib
 import os
@@ -113,7 +113,7 @@ def say_ready() -> None:
 def stop(
     home: Home, *, patience_s: float = STOP_S, tell: Callable[[str], None] = lambda text: None
 ) -> Sequence[int]:
-    """Ask every process of the house to close; one that does not within `patience_s` is killed, which loses
+    """Ask every process of this home to close; one that does not within `patience_s` is killed, which loses
     nothing that was accepted. Returns who was stopped."""
     asked = [found.pid for found in running(home.run)]
     for pid in asked:

@@ -1,4 +1,4 @@
-"""Whether the house would open again as things are. Asked before it closes, so that it never stays shut."""
+"""Whether the server would start again as things are. Asked before it closes, so that it never stays down."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a process of the house does: everything, or with a database server a share of it."""
+"""What a process of an office does: everything, or with a database server a share of it."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,7 @@ class ProcessRole(StrEnum):
 
 
 ALL = frozenset(ProcessRole)
-# Who looks at a post holds it for a moment; nobody is turned away for that.
+# Who looks at a lock holds it for a moment; nobody is refused for that.
 _LOOKS = 25
 _PAUSE_S = 0.02
 
@@ -57,7 +57,7 @@ class StoreTaken(Conflict):
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process of the house says of itself."""
+    """What a process of an office says of itself."""
 
     pid: int
     roles: tuple[ProcessRole, ...]
@@ -71,7 +71,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoleLocks:
-    """The posts a process has taken: a locked file for each role. The system frees them when it dies, so what
+    """The roles a process has taken: a locked file for each. The system frees them when it dies, so what
     a dead process left behind is known to be stale."""
 
     def __init__(self, folder: Path, taken: Iterable[ProcessRole]) -> None:
@@ -134,7 +134,7 @@ def check_alone(folder: Path, wanted: Iterable[ProcessRole], store: str | None) 
 
 
 def running(folder: Path) -> list[Running]:
-    """The processes that hold a post now, each once."""
+    """The processes that hold a role now, each once."""
     found: dict[int, Running] = {}
     for role in ProcessRole:
         try:

@@ -46,7 +46,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class ProcessPlan:
-    """How the house is opened."""
+    """How the server is opened."""
 
     home: Home
     roles: frozenset[ProcessRole]
@@ -58,7 +58,7 @@ class ProcessPlan:
 
 
 async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
-    """Open the house, tell when it is ready, and close it when asked by a signal or over the API."""
+    """Open the server, tell when it is ready, and close it when asked by a signal or over the API."""
     ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     def end(how: Ending) -> None:
@@ -70,7 +70,7 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
         loop.add_signal_handler(number, end, Ending.STOP)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
     plan.home.make()
-    posts = RoleLocks(plan.home.run, plan.roles)
+    locks = RoleLocks(plan.home.run, plan.roles)
     try:
         settings = with_environment(plan.home.settings.load(), plan.environment)
         check_alone(plan.home.run, plan.roles, store_file(store_url(plan.home, settings, plan.environment)))
@@ -79,7 +79,7 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
         with logs.logging_to(plan.home.logs, settings.logs.level, redact, terminal=plan.terminal, days=days):
             try:
                 async with opened(plan, settings, redact, lambda: end(Ending.RESTART)) as running:
-                    posts.announce(running)
+                    locks.announce(running)
                     settle()
                     ready(running)
                     log.info("ready: %s", running.url or ", ".join(running.roles))
@@ -87,15 +87,15 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
                     log.info("closing (%s)", how)
                 log.info("closed")
             except Exception:
-                log.exception("the house closes because of an error")
+                log.exception("the server closes because of an error")
                 raise
             return how
     finally:
-        posts.leave()
+        locks.leave()
 
 
 def settle() -> None:
-    """What is there now stays as long as the house: looking through it for garbage would only make pauses."""
+    """What is there now stays: looking through it for garbage would only make pauses."""
     gc.collect()
     gc.freeze()
 

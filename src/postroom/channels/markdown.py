@@ -12,12 +12,12 @@ _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "ta
 
 
 def parse(text: str) -> StyledText:
-    reader = _Reader()
+    reader = _MarkdownReader()
     reader.read_blocks(_PARSER.parse(text))
     return StyledText(reader.text, tuple(sorted(reader.spans, key=lambda s: (s.start, -s.end)))).stripped()
 
 
-class _Reader:
+class _MarkdownReader:
     def __init__(self) -> None:
         self.text = ""
         self.spans: list[Span] = []

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """`key` is an API key or the house's token. Too many requests are waited for up to `patience_s`."""
+    """`key` is an API key or the owner's token. Too many requests are waited for up to `patience_s`."""
 
     def __init__(
         self,

@@ -438,7 +438,7 @@ class Transaction(Reads, Protocol):
         ...
 
 
-class Fault(StrEnum):
+class StoreFault(StrEnum):
     """What to do about an error of a store's own library."""
 
     RETRY = "retry"
@@ -448,7 +448,7 @@ class Fault(StrEnum):
     FINAL = "final"
 
 
-class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+class StoreCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What the runtime must know of a store. With several writers, transactions run side by side."""
 
     writers: int = 1
@@ -456,29 +456,22 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Statements wait for a network, so they never run on an event loop."""
     reads_inline: bool = False
     """A small read may run on an event loop: it waits for no writer and for no network."""
-    seals: bool = False
-    """Events get their numbers after the commit, by `seal`, which the runtime calls."""
 
 
 class Store(Protocol):
     """One place to keep everything."""
 
-    capabilities: Capabilities
+    capabilities: StoreCapabilities
 
     def begin(self) -> Transaction: ...
     def commit(self, tx: Transaction) -> None:
-        """Raises only when nothing of it is in the store, or when that cannot be told (then `Fault.FINAL`):
-        a store that has lost its connection meanwhile looks first what became of it."""
+        """Raises only when nothing of it is in the store, or when that cannot be told (then it is final): a
+        store that has lost its connection meanwhile looks first what became of it."""
         ...
 
     def rollback(self, tx: Transaction) -> None: ...
     def reader(self) -> AbstractContextManager[Reads]:
         """Reads of what is committed, in one snapshot; they never wait for writers."""
-        ...
-
-    def seal(self, limit: int) -> int:
-        """Number and chain committed events that are not yet; how many. Of several callers one works, and the
-        others are told 0 at once. Nothing to do where the commit does it."""
         ...
 
     def wipe_log(self) -> None:
@@ -491,7 +484,7 @@ class Store(Protocol):
         looks again now and then."""
         ...
 
-    def classify(self, error: Exception) -> tuple[Fault, Exception]:
+    def classify(self, error: Exception) -> tuple[StoreFault, Exception]:
         """What an error of the store's library asks for, and the named error that a person can act on."""
         ...
 

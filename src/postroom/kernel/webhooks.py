@@ -11,7 +11,7 @@ from postroom.kernel import jsontext
 from postroom.kernel.model import NewMessage
 
 KIND = "webhook"
-# Deliveries are messages of the house itself, out of every tenant's sight.
+# Deliveries are messages of the system itself, out of every tenant's sight.
 TENANT = ""
 SCOPE = "webhooks"
 QUEUE = "webhooks/deliveries"
@@ -38,7 +38,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     max_retries: int = 5
     description: str = ""
     own_mail: bool = False
-    """Whether it is told of the house's own mail: only what the owner has made is."""
+    """Whether it is told of the office's own mail: only what the owner has made is."""
     created_at: int = 0
     updated_at: int = 0
     acts_as: tuple[tuple[str, str], ...] | None = None

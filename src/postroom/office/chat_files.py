@@ -36,7 +36,7 @@ class ChatEntry(msgspec.Struct, frozen=True):
 
 
 class Chats:
-    """A duty of the clerk: it gathers which conversations have changed, and then writes them."""
+    """Follows the ledger: it gathers which conversations have changed, and then writes them."""
 
     def __init__(self, room: RoomPort, directory: OfficeDirectory, folder: Path) -> None:
         self._room = room

@@ -22,7 +22,7 @@ from postroom.office.lanes.batches import PASSED_ON, is_combined
 from postroom.office.plugins import fitting
 from postroom.office.ports import RoomPort, conversation
 from postroom.office.turns import outcomes, replies
-from postroom.office.turns.replies import Reply, ReplyRules
+from postroom.office.turns.replies import ReplyRules, ReplyText
 
 BETWEEN = "\n\n------\n\n"
 SILENT = "_(had nothing to say.)_"
@@ -122,7 +122,7 @@ class ReplyCombiner:
                 continue
             cause = talk.branches[part.mark.partition(":")[0]]
             kind = "office.failure" if part.failed else "office.reply"
-            reply = Reply(part.text, part.files)
+            reply = ReplyText(part.text, part.files)
             if not part.failed:
                 reply = await asyncio.to_thread(
                     replies.finish, reply, part.agent, _name(part.mark), self._rules
@@ -141,14 +141,14 @@ class ReplyCombiner:
                 await self._room.run(c.Unit(commands=tuple(commands), actor=self._room.actor))
 
 
-def combine(talk: CombinedConversation, rules: ReplyRules) -> Reply:
+def combine(talk: CombinedConversation, rules: ReplyRules) -> ReplyText:
     """One answer alone stands for itself; several are told apart by who gave them."""
     notes = [_missing(talk.missing)] if talk.missing else []
     files = tuple(file for part in talk.parts for file in part.files)
     name = _name(talk.envelope.id if talk.envelope else "")
     if len(talk.parts) == 1 and not talk.parts[0].failed:
         part = talk.parts[0]
-        return replies.finish(Reply(part.text, files), part.agent, name, rules, notes)
+        return replies.finish(ReplyText(part.text, files), part.agent, name, rules, notes)
     texts = [part.text if part.failed else f"@{part.agent}: {part.text or SILENT}" for part in talk.parts]
     text = BETWEEN.join(texts) or "Nobody has answered yet."
     unsigned = msgspec.structs.replace(rules, signature=False)
@@ -157,7 +157,7 @@ def combine(talk: CombinedConversation, rules: ReplyRules) -> Reply:
         notes.append(
             f"{len(files) - len(kept)} more files were not sent: at most {len(kept)} go with one answer."
         )
-    return replies.finish(Reply(text, kept), "", name, unsigned, notes)
+    return replies.finish(ReplyText(text, kept), "", name, unsigned, notes)
 
 
 def _together(talk: CombinedConversation) -> list[str]:

@@ -1,4 +1,4 @@
-"""How long the room keeps what the office and its doors write beside the messages.
+"""How long the room keeps what the office and its entrances write beside the messages.
 
 Every kind of record has a rule. State (a session, a default addressee) is the newest record of its key; all
 others are facts of a moment, which grow old.
@@ -51,7 +51,7 @@ HISTORY = ("messages_days", "ledger_days", "records_days")
 
 
 def retention(wanted: Wanted, *, lake: bool) -> Retention:
-    """The settings as the room's pruner understands them, in a house with a lake or without."""
+    """The settings as the room's pruner understands them, with a lake or without one."""
     if not lake:
         kept = {name: None for name in HISTORY if name not in wanted.model_fields_set}
         wanted = wanted.model_copy(update=kept)

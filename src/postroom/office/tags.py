@@ -44,7 +44,7 @@ class SendFile(msgspec.Struct, frozen=True):
     path: str
 
 
-class Attachment(msgspec.Struct, frozen=True):
+class AttachedFile(msgspec.Struct, frozen=True):
     """`[file: path]`: a file that came with a person's message."""
 
     source: str
@@ -58,7 +58,7 @@ class TaskRef(msgspec.Struct, frozen=True):
     id: str
 
 
-Part = Text | Unclosed | Mention | RoomPost | SendFile | Attachment | TaskRef
+Part = Text | Unclosed | Mention | RoomPost | SendFile | AttachedFile | TaskRef
 
 # Neither loop can run past the next bracket, and neither gives back what it took, so a scan stays linear.
 _OPENING = re.compile(r"\[(?:([@#])([^\[\]:]*+):|(send_file|file|task):)")
@@ -159,7 +159,7 @@ def _tag(source: str, opening: re.Match[str], inner: str) -> Part:
         return RoomPost(source, name.strip().lower(), inner)
     if word == "send_file":
         return SendFile(source, inner)
-    return Attachment(source, inner) if word == "file" else TaskRef(source, inner)
+    return AttachedFile(source, inner) if word == "file" else TaskRef(source, inner)
 
 
 def _ids(name: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ A price that is not known is None, never 0.
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import Decimal
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -25,10 +25,6 @@ class Cost(msgspec.Struct, frozen=True):
 
     usd: Decimal
     source: str
-
-    @property
-    def micro_usd(self) -> int:
-        return int((self.usd * 1_000_000).to_integral_value(ROUND_HALF_EVEN))
 
 
 @cache

@@ -20,10 +20,9 @@ from postroom.kernel.changes import KeysTaken
 from postroom.kernel.commands import Claim, Command, Publish, PublishLike, Unit
 from postroom.kernel.costly_checks import NO_ANSWERS, Answers, ChecksNeeded
 from postroom.kernel.engine import AppliedGroup, CommandOutcome, Engine
-from postroom.kernel.ports import Fault, Store, Transaction
+from postroom.kernel.ports import Store, StoreFault, Transaction
 from postroom.runtime.check_runner import CheckRunner
 from postroom.runtime.deferred_commands import DeferredCommand, DeferredQueue, DeliverOne
-from postroom.runtime.sealing import Sealer
 from postroom.runtime.wakeups import Wakeups
 
 log = logging.getLogger("postroom.committer")
@@ -85,7 +84,6 @@ class Committer:
         self._is_closing = threading.Event()
         self.checks = CheckRunner()
         self._deferred = DeferredQueue(self.checks, self._submit_answered)
-        self._sealer = Sealer(store, wakeups) if store.capabilities.seals else None
         self._writers = [
             threading.Thread(target=self._run, args=(engine,), name="postroom-writer", daemon=True)
             for engine in engines
@@ -185,8 +183,6 @@ class Committer:
         with self._writing:
             self._halves.put(None)
         self._syncer.join()
-        if self._sealer is not None:
-            self._sealer.close()
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
@@ -266,7 +262,7 @@ class Committer:
         try:
             return self._commit_together(engine, commands, answers)
         except Exception as error:
-            if len(commands) == 1 or self._fault(error) is not Fault.FINAL:
+            if len(commands) == 1 or self._fault(error) is not StoreFault.FINAL:
                 # What no retry has helped would not help one by one either.
                 return [CommandOutcome(error=self._named(error)) for _ in commands]
         return self._one_by_one(engine, commands, answers)
@@ -282,10 +278,10 @@ class Committer:
                 outcomes.append(CommandOutcome(error=self._named(error)))
         return outcomes
 
-    def _fault(self, error: Exception) -> Fault:
+    def _fault(self, error: Exception) -> StoreFault:
         if isinstance(error, ChecksNeeded):
-            return Fault.FINAL
-        return Fault.DUPLICATE if isinstance(error, KeysTaken) else self._store.classify(error)[0]
+            return StoreFault.FINAL
+        return StoreFault.DUPLICATE if isinstance(error, KeysTaken) else self._store.classify(error)[0]
 
     def _named(self, error: Exception) -> BaseException:
         if isinstance(error, ChecksNeeded):
@@ -315,7 +311,7 @@ class Committer:
             try:
                 return self._try_together(engine, commands, answers)
             except Exception as error:
-                if self._fault(error) is Fault.FINAL:
+                if self._fault(error) is StoreFault.FINAL:
                     raise
                 log.info("a transaction is tried again: %s", error)
             # Two that stood in each other's way must not meet again.
@@ -349,12 +345,8 @@ class Committer:
         self._pace_s += (time.perf_counter() - started - self._pace_s) * 0.2
         try:
             if applied.woken:
-                self._wakeups.ring(applied.woken)
-            if applied.has_news and self._sealer is not None:
-                self._sealer.wake()
-                self._wakeups.ring_tails(news=False)
-            else:
-                self._wakeups.ring_tails(news=applied.has_news)
+                self._wakeups.wake(applied.woken)
+            self._wakeups.wake_followers(news=applied.has_news)
         except Exception:
             log.exception("somebody who waits could not be woken")
 

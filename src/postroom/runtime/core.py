@@ -101,8 +101,8 @@ class RoomCore:
 
     def _hear(self, woken: Mapping[int, int]) -> None:
         """Other processes have made messages claimable; something of it is in the ledger too."""
-        self.wakeups.ring(woken)
-        self.wakeups.ring_tails()
+        self.wakeups.wake(woken)
+        self.wakeups.wake_followers()
 
     @classmethod
     def open(cls, url: str, options: RoomOptions) -> "RoomCore":
@@ -131,7 +131,7 @@ class RoomCore:
     def close(self) -> None:
         self.housekeeping.stop()
         self.committer.close()
-        self.wakeups.ring_all()
+        self.wakeups.wake_all()
         self.store.close()
 
     def housekeep(self, name: str) -> int:

@@ -1,6 +1,6 @@
 """The rounds: a thread that runs each housekeeper when its time has come, if this process leads.
 
-Leadership is a lease in the store, so of many processes one keeps house, and another takes over when it dies.
+Leadership is a lease in the store, so of many processes one does it, and another takes over when that dies.
 """
 
 import logging

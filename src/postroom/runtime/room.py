@@ -181,15 +181,15 @@ class Room:
     @contextlib.asynccontextmanager
     async def woken(self, *, commits: bool = False) -> AsyncIterator[asyncio.Event]:
         """An event that is set when the ledger has something new; with `commits`, after every commit."""
-        loop, rung = asyncio.get_running_loop(), asyncio.Event()
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(rung.set)
+                loop.call_soon_threadsafe(news.set)
 
         self._core.wakeups.follow(wake, commits=commits)
         try:
-            yield rung
+            yield news
         finally:
             self._core.wakeups.unfollow(wake)
 
@@ -253,11 +253,11 @@ class Room:
         until = loop.time() + wait
         queries = Queries(self._core, command.tenant)
         lines = await self._ask(queries.lines, command.queues, command.subscription)
-        rung = asyncio.Event()
+        news = asyncio.Event()
 
         def wake() -> None:
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(rung.set)
+                loop.call_soon_threadsafe(news.set)
 
         wakeups = self._core.wakeups
         waiter = Waiter(lines, wake)
@@ -268,16 +268,16 @@ class Room:
             wakeups.join(waiter)
         try:
             while True:
-                rung.clear()
+                news.clear()
                 self._core.wakeups.rearm(waiter)
                 taken = await self._take(command)
                 left = until - loop.time()
                 if taken.messages or left <= 0:
                     return taken
-                # Not wait_for: it may swallow a cancellation that comes together with the bell.
+                # Not wait_for: it may swallow a cancellation that comes together with the wake-up.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._nap(taken.next_due, left)):
-                        await rung.wait()
+                        await news.wait()
         finally:
             if command.labels:
                 wakeups.unwatch(lines, wake)
@@ -576,7 +576,7 @@ class Room:
         if waiting:
             await asyncio.wait(waiting)
         self._closed = True
-        self._core.wakeups.ring_all()
+        self._core.wakeups.wake_all()
         await asyncio.get_running_loop().run_in_executor(None, self._core.close)
         await asyncio.sleep(0)
         self._threads.shutdown(wait=False)

@@ -127,23 +127,23 @@ class SyncRoom:
 
     def _wake(self) -> None:
         """Let everybody who waits look again."""
-        self._core.wakeups.ring_all()
+        self._core.wakeups.wake_all()
 
     def _wait_and_claim(
         self, command: c.Claim, wait: float, enough: threading.Event | None = None
     ) -> ClaimedBatch:
         until = time.monotonic() + wait
-        rung = threading.Event()
+        news = threading.Event()
         lines = Queries(self._core, command.tenant).lines(command.queues, command.subscription)
-        wakeups, waiter = self._core.wakeups, Waiter(lines, rung.set)
+        wakeups, waiter = self._core.wakeups, Waiter(lines, news.set)
         if command.labels:
             # It may not want what woke it, so it must not use up the wake-up of somebody who does.
-            wakeups.watch(lines, rung.set)
+            wakeups.watch(lines, news.set)
         else:
             wakeups.join(waiter)
         try:
             while True:
-                rung.clear()
+                news.clear()
                 self._core.wakeups.rearm(waiter)
                 taken: ClaimedBatch = self.run(command)
                 left = until - time.monotonic()
@@ -152,10 +152,10 @@ class SyncRoom:
                 nap = min(left, POLL_S)
                 if taken.next_due is not None:
                     nap = min(nap, max(0.001, (taken.next_due - self._core.clock.now()) / 1e6))
-                rung.wait(nap)
+                news.wait(nap)
         finally:
             if command.labels:
-                wakeups.unwatch(lines, rung.set)
+                wakeups.unwatch(lines, news.set)
             else:
                 wakeups.leave(waiter)
 
@@ -358,11 +358,11 @@ class SyncRoom:
 
     def event_pages(self, after: int = 0, *, follow: bool = False) -> Generator[list[Event], None, None]:
         """The same, as many at once as are there; for readers that take their time between."""
-        rung = threading.Event()
-        self._core.wakeups.follow(rung.set)
+        news = threading.Event()
+        self._core.wakeups.follow(news.set)
         try:
             while True:
-                rung.clear()
+                news.clear()
                 events = self._queries.events(after, EVENTS_AT_ONCE)
                 if events:
                     yield events
@@ -371,9 +371,9 @@ class SyncRoom:
                     continue
                 if not follow or self._closed:
                     return
-                rung.wait(POLL_S)
+                news.wait(POLL_S)
         finally:
-            self._core.wakeups.unfollow(rung.set)
+            self._core.wakeups.unfollow(news.set)
 
     def read_events(self, after: int, limit: int) -> list[Event]:
         """The next events after a position, those that are there now."""

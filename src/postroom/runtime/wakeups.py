@@ -15,12 +15,12 @@ log = logging.getLogger("postroom.wakeups")
 class Waiter:
     """One waiter; `wake` may be called from any thread."""
 
-    __slots__ = ("lines", "rung", "wake")
+    __slots__ = ("is_woken", "lines", "wake")
 
     def __init__(self, lines: Iterable[int], wake: Callable[[], None]) -> None:
         self.lines = tuple(lines)
         self.wake = wake
-        self.rung = False
+        self.is_woken = False
 
 
 class Wakeups:
@@ -55,7 +55,7 @@ class Wakeups:
 
     def rearm(self, waiter: Waiter) -> None:
         """Before looking again: from here on the waiter can be woken anew."""
-        waiter.rung = False
+        waiter.is_woken = False
 
     def leave(self, waiter: Waiter) -> None:
         with self._lock:
@@ -65,14 +65,14 @@ class Wakeups:
                     waiters.remove(waiter)
                     if not waiters:
                         del self._lines[line]
-        if waiter.rung:
-            self.ring(dict.fromkeys(waiter.lines, 1))
+        if waiter.is_woken:
+            self.wake(dict.fromkeys(waiter.lines, 1))
 
-    def ring(self, woken: Mapping[int, int]) -> None:
+    def wake(self, woken: Mapping[int, int]) -> None:
         """Wake waiters of these lines, as many as messages became claimable."""
         if not self._lines and not self._watchers:
             return
-        rung: list[Waiter] = []
+        found: list[Waiter] = []
         watching: set[Callable[[], None]] = set()
         with self._lock:
             for line, count in woken.items():
@@ -83,23 +83,23 @@ class Wakeups:
                 for waiter in waiters:
                     if count <= 0:
                         break
-                    if not waiter.rung:
-                        waiter.rung = True
-                        rung.append(waiter)
+                    if not waiter.is_woken:
+                        waiter.is_woken = True
+                        found.append(waiter)
                         count -= 1
-        for waiter in rung:
+        for waiter in found:
             _call(waiter.wake)
         for wake in watching:
             _call(wake)
 
-    def ring_all(self) -> None:
+    def wake_all(self) -> None:
         """Everybody, since there is nothing to wait for any more."""
         with self._lock:
             waiters = {waiter for waiters in self._lines.values() for waiter in waiters}
             watching = {wake for watchers in self._watchers.values() for wake in watchers}
         for wake in [*(waiter.wake for waiter in waiters), *watching]:
             _call(wake)
-        self.ring_tails()
+        self.wake_followers()
 
     def follow(self, wake: Callable[[], None], *, commits: bool = False) -> None:
         """Call it when the ledger has something new; with `commits`, whenever anything was committed."""
@@ -111,7 +111,7 @@ class Wakeups:
             self._tails.discard(wake)
             self._commits.discard(wake)
 
-    def ring_tails(self, *, news: bool = True) -> None:
+    def wake_followers(self, *, news: bool = True) -> None:
         """Something was committed; `news` when it is in the ledger."""
         if news:
             with self._lock:  # and before anybody is woken: who wakes must not be given what was read before

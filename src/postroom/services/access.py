@@ -245,7 +245,7 @@ class Access:
         return verdict
 
     def _is_reached(self, scope: Scope, wanted: Permission) -> bool:
-        """Whether the key leads here at all: it may be bound elsewhere, and the house's own mail is for keys
+        """Whether the key leads here at all: it may be bound elsewhere, and the office's own mail is for keys
         that were made for it alone."""
         bound = self.caller.scope_id
         if bound not in (0, scope.id) and not (

@@ -118,7 +118,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 def owner(
     tenant: str = DEFAULT_TENANT, *, kind: CallerKind = CallerKind.OWNER, name: str = "owner", actor: str = ""
 ) -> Caller:
-    """The owner of the house: by token, logged in with a browser, or at the shell (`actor` names them)."""
+    """The owner: by token, logged in with a browser, or at the shell (`actor` names them)."""
     return Caller(kind=kind, name=name, actor=actor or OWNER_ACTOR, tenant=tenant, role=Role.SUPER_ADMIN)
 
 

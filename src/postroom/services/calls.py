@@ -33,7 +33,7 @@ REFUSED = frozenset({401, 403, 404})
 class Operation(msgspec.Struct, frozen=True):
     """A use case as the audit names it, and what it asks of callers.
 
-    `owner`: the house's own. `whole`: no keys bound to one scope. `status` is that of a success over HTTP.
+    `owner`: for the owner alone. `whole`: no keys bound to one scope. `status`: of a success over HTTP.
     """
 
     event: str

@@ -1,4 +1,4 @@
-"""What all services stand on: the room, the clock, whose mail is the house's own, and what is remembered."""
+"""What all services stand on: the room, the clock, whose mail is the office's own, and what is remembered."""
 
 import asyncio
 import contextlib

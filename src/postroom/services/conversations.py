@@ -156,7 +156,7 @@ class ConversationService(OfficeService):
         except IdempotencyConflict:
             raise DuplicateMessage(message_id=message_id) from None
         # What was kept of the first one is without its @ at the beginning.
-        is_same = all(draft.text.strip().endswith(letter.text.strip()) for letter in taken.routed.letters)
+        is_same = all(draft.text.strip().endswith(letter.text.strip()) for letter in taken.routed.messages)
         if taken.repeated and not (repeat_ok and is_same):
             raise DuplicateMessage(message_id=message_id)
         return SentMessage(message_id, taken.notice, bool(taken.receipts))

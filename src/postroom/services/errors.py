@@ -27,7 +27,7 @@ class TokenExpired(PostroomError):
     exit_code = 3
 
 
-class RateLimited(PostroomError):
+class RequestLimitReached(PostroomError):
     """Too many requests: {limit} a minute are allowed for this {whose}. Try again in {seconds} s."""
 
     code = "RATE_LIMITED"
@@ -55,7 +55,7 @@ class PermissionMissing(AccessRefused):
 
 
 class OwnerOnly(AccessRefused):
-    """Only the owner of the house may do this. Use the token of the house."""
+    """Only the owner may do this. Use the owner's token."""
 
     code = "AUTH_INSUFFICIENT_SCOPE"
 

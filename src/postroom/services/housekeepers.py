@@ -24,8 +24,8 @@ class Housekeepers(Service):
     RUN = Operation("agents.run", Permission.MANAGE, owner=True)
 
     async def list_all(self, caller: Caller) -> list[HousekeeperStatus]:
-        """Who keeps house, how often, how the last run went. Figures of the whole house are for its owner:
-        what was done for others would tell how much they do."""
+        """How often each runs, and how its last run went. Figures of the whole store are for its
+        owner: what was done for others would tell how much they do."""
         async with self._call(caller, self.LIST) as call:
             await call.allow()
             found = await self._context.room.housekeepers()

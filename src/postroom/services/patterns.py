@@ -14,7 +14,7 @@ from postroom.services.callers import Caller
 from postroom.services.calls import Operation, Service
 
 
-class Pattern(msgspec.Struct, frozen=True):
+class ReviewPattern(msgspec.Struct, frozen=True):
     scope_id: int
     name: str
     version: str
@@ -39,7 +39,7 @@ class Patterns(Service):
 
     async def create(
         self, caller: Caller, scope: str, name: str, version: str, spec: dict[str, Any]
-    ) -> Pattern:
+    ) -> ReviewPattern:
         """Register a version of a pattern. It never changes; open reviews keep the one they came with."""
         async with self._call(caller, self.CREATE) as call:
             place = await call.look(lambda access: access.scope(scope))
@@ -57,18 +57,18 @@ class Patterns(Service):
             )
             return _pattern(place.id, made)
 
-    async def list_all(self, caller: Caller, scope: str) -> list[Pattern]:
+    async def list_all(self, caller: Caller, scope: str) -> list[ReviewPattern]:
         """All versions of all patterns."""
         async with self._call(caller, self.LIST) as call:
 
-            def find(access: Access) -> list[Pattern]:
+            def find(access: Access) -> list[ReviewPattern]:
                 place = access.scope(scope)
                 found = documents.list_documents(access, patterns.KIND, f"{place.id}/")
                 return [_pattern(place.id, each) for each in found]
 
             return await call.look(find, quick=False)
 
-    async def read(self, caller: Caller, scope: str, pattern_id: str) -> Pattern:
+    async def read(self, caller: Caller, scope: str, pattern_id: str) -> ReviewPattern:
         """By `name@version`, or the newest by its name alone."""
         async with self._call(caller, self.READ) as call:
             return await call.look(lambda access: _find(access, scope, pattern_id))
@@ -85,7 +85,7 @@ class Patterns(Service):
         """One version; reviews that were made with it are not touched."""
         async with self._call(caller, self.DELETE) as call:
 
-            def find(access: Access) -> tuple[Any, Pattern]:
+            def find(access: Access) -> tuple[Any, ReviewPattern]:
                 return access.scope(scope), _find(access, scope, pattern_id)
 
             place, found = await call.look(find)
@@ -94,12 +94,12 @@ class Patterns(Service):
             await call.commit(documents.drop(call, patterns.KIND, key, note=note, scope=place))
 
 
-def _pattern(scope_id: int, document: Document) -> Pattern:
+def _pattern(scope_id: int, document: Document) -> ReviewPattern:
     data = document.data
-    return Pattern(scope_id, data["name"], data["version"], data["spec"], document.created_at)
+    return ReviewPattern(scope_id, data["name"], data["version"], data["spec"], document.created_at)
 
 
-def _find(access: Access, scope: str, pattern_id: str) -> Pattern:
+def _find(access: Access, scope: str, pattern_id: str) -> ReviewPattern:
     place = access.scope(scope)
     name, _, version = pattern_id.partition("@")
     return _pattern(place.id, patterns.find(access.reader, access.tenant, place.id, name, version or None))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from postroom.clock import SECOND, Clock
-from postroom.services.errors import RateLimited
+from postroom.services.errors import RequestLimitReached
 
 WINDOW = 60 * SECOND
 
@@ -51,7 +51,7 @@ class RateMeter:
             if len(window) >= limit:
                 seconds = max(1, math.ceil((window[0] + WINDOW - now) / SECOND)) if window else 60
                 standing = Standing(limit, 0, seconds)
-                raise RateLimited(limit=limit, whose=kind, seconds=seconds, standing=standing)
+                raise RequestLimitReached(limit=limit, whose=kind, seconds=seconds, standing=standing)
         for _, window, _ in windows:
             window.append(now)
         _, window, limit = min(windows, key=lambda each: each[2] - len(each[1]))

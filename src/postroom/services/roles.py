@@ -32,7 +32,7 @@ class Roles(Service):
             await call.allow()
             checks.check_name("name", name, self._context.room.limits)
             if name in ROLE_PERMISSIONS:
-                raise InvalidField("name", f"{name!r} is a role of the house")
+                raise InvalidField("name", f"{name!r} is a built-in role")
             made = CustomRole(name, _given(caller, permissions, "module_permissions"))
             await call.commit(
                 documents.put(call, ROLES, name, msgspec.to_builtins(made), note={"name": name}, label=name)

@@ -222,14 +222,14 @@ class Streams(Service):
     ) -> StreamParts:
         loop, closing = asyncio.get_running_loop(), self._context.closing
         until = loop.time() + wait_s
-        async with self._context.room.woken(commits=True) as rung:
+        async with self._context.room.woken(commits=True) as news:
             while True:
-                rung.clear()
+                news.clear()
                 found = await self._look(of, tenant, after, limit)
                 left = until - loop.time()
                 if found.chunks or found.of.state != OPEN or left <= 0 or closing.is_set():
                     return found
-                await _either(rung, closing, min(left, POLL_S))
+                await _either(news, closing, min(left, POLL_S))
 
     async def _parts(self, of: ScopedStream, tenant: str, after: int) -> AsyncIterator[StreamParts]:
         while True:
@@ -242,8 +242,8 @@ class Streams(Service):
                 return  # of a server that closes, who comes back goes on from there
 
 
-async def _either(rung: asyncio.Event, closing: asyncio.Event, seconds: float) -> None:
-    waits = [asyncio.ensure_future(event.wait()) for event in (rung, closing)]
+async def _either(news: asyncio.Event, closing: asyncio.Event, seconds: float) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in (news, closing)]
     try:
         await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -16,7 +16,7 @@ RATES = ("key", "user", "tenant")
 
 
 class Tenants(Service):
-    """`rates` of a tenant are requests a minute; what is not named is as the house has it."""
+    """`rates` of a tenant are requests a minute; what is not named is as for all."""
 
     CREATE = Operation("tenant.create", Permission.MANAGE, 201, owner=True)
     LIST = Operation("tenant.list", Permission.MANAGE, owner=True)
@@ -46,7 +46,7 @@ class Tenants(Service):
             return await call.look(find, quick=False)
 
     async def set_rates(self, caller: Caller, slug: str, rates: dict[str, int]) -> dict[str, Any]:
-        """How many requests a minute the tenant has; also for the tenant of the house itself."""
+        """How many requests a minute the tenant has; also for the owner's own tenant."""
         async with self._call(caller, self.SET_RATES) as call:
 
             def change(access: Access) -> dict[str, Any]:

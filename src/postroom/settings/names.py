@@ -8,7 +8,7 @@ from postroom.errors import InvalidField
 ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 RULE = "small letters, digits, - and _, beginning with a letter or digit, 63 at most"
 
-# `@default` clears a chat's choice, `user` signs the posts of people, `system` those of the house.
+# `@default` clears a chat's choice, `user` signs the posts of people, `system` those of the office.
 RESERVED = frozenset({"default", "system", "user"})
 
 

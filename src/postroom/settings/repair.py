@@ -64,7 +64,7 @@ def _below(value: Any) -> Iterable[Any]:
 
 
 def repair(text: str) -> Repaired:
-    reader = _Reader(text)
+    reader = _JsonReader(text)
     document = reader.whole()
     return Repaired(document, tuple(reader.notes))
 
@@ -73,7 +73,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
-class _Reader:
+class _JsonReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0

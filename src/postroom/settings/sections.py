@@ -1,4 +1,4 @@
-"""The rules of the house: what it may spend, how far work may go, what is answered and to whom it listens."""
+"""Sections of the settings: what an office may spend, how far work goes, what is answered, who is heard."""
 
 import ipaddress
 import re

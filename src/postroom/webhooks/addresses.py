@@ -1,7 +1,7 @@
 """Where a webhook may lead: only to public addresses, looked up once and then used, so that none is swapped.
 
-A name that leads inside the house (or to the machine itself) would let a tenant reach what it must not. Only
-networks that the owner has named may be led to nevertheless, also without TLS.
+A name that leads inside the network, or to the machine itself, would let a tenant reach what it must not.
+Only networks that the owner has named may be led to nevertheless, also without TLS.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class AddressUnknown(Invalid):
     code = "WEBHOOK_ADDRESS"
 
 
-class Address(msgspec.Struct, frozen=True):
+class ResolvedUrl(msgspec.Struct, frozen=True):
     """A URL with the network address it was found at."""
 
     url: str
@@ -85,7 +85,7 @@ def check_url(url: str, *, inside: Sequence[Network] = ()) -> tuple[str, int, bo
     return parts.hostname, port or (443 if secure else 80), secure
 
 
-async def resolve(url: str, *, inside: Sequence[Network] = ()) -> Address:
+async def resolve(url: str, *, inside: Sequence[Network] = ()) -> ResolvedUrl:
     host, port, secure = check_url(url, inside=inside)
     try:
         found = await _looked_up(host, port)
@@ -97,11 +97,11 @@ async def resolve(url: str, *, inside: Sequence[Network] = ()) -> Address:
     for ip in ips:
         if problem := _problem(ip, secure, inside):
             raise AddressRefused(url=url[:200], problem=f"{host} leads to an address that {problem}")
-    return Address(url, host, port, ips[0], secure)
+    return ResolvedUrl(url, host, port, ips[0], secure)
 
 
 async def _looked_up(host: str, port: int) -> list[Any]:
-    """In a thread of its own: a resolver that does not answer keeps nobody waiting, nor the house open."""
+    """In a thread of its own: a resolver that does not answer keeps nobody waiting, nor the server open."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[Any]] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""A receiver that does not answer keeps couriers waiting: it gets few of them, so that others get theirs."""
+"""A receiver that does not answer keeps workers waiting: it gets few of them, so that others get theirs."""
 
 from collections import Counter
 

@@ -14,7 +14,7 @@ OWN_SCOPES = frozenset({"office"})
 
 
 class Entitlement:
-    """`own_scopes` of the house's tenant hold its own mail, which is told to the owner's webhooks alone."""
+    """`own_scopes` of the office's tenant hold its own mail, which is told to the owner's webhooks alone."""
 
     def __init__(self, room: Room, own_scopes: frozenset[str] = OWN_SCOPES) -> None:
         self._room = room

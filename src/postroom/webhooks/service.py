@@ -1,4 +1,4 @@
-"""Relay and couriers together, started with the house and stopped with it."""
+"""Relay and delivery workers together, started with the server and stopped with it."""
 
 import asyncio
 import contextlib
@@ -36,17 +36,17 @@ class WebhookService:
     ) -> None:
         self._room = room
         self.relay = Relay(room)
-        self.couriers = DeliveryWorkers(room, clock or room.clock, inside=inside, tls=tls)
+        self.workers = DeliveryWorkers(room, clock or room.clock, inside=inside, tls=tls)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         await make_queue(self._room)
-        tasks = [asyncio.create_task(self._keep(part)) for part in (self.relay, self.couriers)]
+        tasks = [asyncio.create_task(self._keep(part)) for part in (self.relay, self.workers)]
         try:
             yield
         finally:
             self.relay.stop()
-            self.couriers.stop()
+            self.workers.stop()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

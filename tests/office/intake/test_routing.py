@@ -40,7 +40,7 @@ OFFICE = OfficeDirectory(
 
 
 def only(text: str, **options: str) -> RoutedMessage:
-    [letter] = route(text, OFFICE, **options).letters
+    [letter] = route(text, OFFICE, **options).messages
     return letter
 
 
@@ -123,14 +123,14 @@ def test_a_message_with_several_tags_fans_out_with_the_shared_context() -> None:
         "reviewer": "Also flag any PRs waiting on you.",
         "tester": "Also report test coverage for the auth module.",
     }
-    assert route(SPRINT, OFFICE).letters == tuple(
+    assert route(SPRINT, OFFICE).messages == tuple(
         RoutedMessage(agent, None, f"{shared}\n\n------\n\nDirected to you:\n{text}", Via.TAG)
         for agent, text in own.items()
     )
 
 
 def test_tags_win_over_the_default_of_the_chat_but_not_over_a_prefix() -> None:
-    assert [letter.agent for letter in route(SPRINT, OFFICE, sticky="writer").letters] == [
+    assert [letter.agent for letter in route(SPRINT, OFFICE, sticky="writer").messages] == [
         "coder",
         "reviewer",
         "tester",
@@ -139,7 +139,7 @@ def test_tags_win_over_the_default_of_the_chat_but_not_over_a_prefix() -> None:
 
 
 def test_a_tag_with_several_ids_goes_to_each_and_a_team_to_its_leader() -> None:
-    letters = route("[@Coder, qa,RITA: go]", OFFICE).letters
+    letters = route("[@Coder, qa,RITA: go]", OFFICE).messages
     assert [(letter.agent, letter.team, letter.text) for letter in letters] == [
         ("coder", None, "go"),
         ("lead", "qa", "go"),
@@ -155,7 +155,7 @@ def test_several_tags_for_one_agent_make_one_letter() -> None:
 
 def test_a_tag_for_nobody_stays_in_the_text_and_is_reported() -> None:
     routed = route("Hi [@ghost: boo] [@coder,spook: go]", OFFICE)
-    assert [letter.text for letter in routed.letters] == [
+    assert [letter.text for letter in routed.messages] == [
         "Hi [@ghost: boo]\n\n------\n\nDirected to you:\ngo"
     ]
     assert [(skip.tag, skip.why) for skip in routed.skipped] == [
@@ -166,7 +166,7 @@ def test_a_tag_for_nobody_stays_in_the_text_and_is_reported() -> None:
 
 def test_with_tags_for_nobody_only_the_default_agent_gets_the_whole_text() -> None:
     routed = route("Meet [@ 5pm: lobby]", OFFICE)
-    assert routed.letters == (RoutedMessage("tinyagi", None, "Meet [@ 5pm: lobby]", Via.DEFAULT),)
+    assert routed.messages == (RoutedMessage("tinyagi", None, "Meet [@ 5pm: lobby]", Via.DEFAULT),)
     assert [skip.tag for skip in routed.skipped] == ["5pm"]
 
 
@@ -176,7 +176,7 @@ def test_a_tag_without_text_still_brings_the_shared_context() -> None:
 
 
 def test_files_stay_with_every_part() -> None:
-    letters = route("[@coder: a] [@tester: b]\n\n[file: /f/x.png]", OFFICE).letters
+    letters = route("[@coder: a] [@tester: b]\n\n[file: /f/x.png]", OFFICE).messages
     assert all(letter.text.startswith("[file: /f/x.png]\n\n------") for letter in letters)
 
 
@@ -191,7 +191,7 @@ def test_the_default_of_a_chat_is_kept_told_once_and_cleared() -> None:
     assert stick("@coder again", OFFICE, defaults, "42").notice is None
     plain = stick("and this", OFFICE, defaults, "42")
     assert (plain.text, plain.sticky, plain.notice) == ("and this", "coder", None)
-    assert route(plain.text or "", OFFICE, sticky=plain.sticky).letters == (
+    assert route(plain.text or "", OFFICE, sticky=plain.sticky).messages == (
         RoutedMessage("coder", None, "and this", Via.STICKY),
     )
     assert stick("other chat", OFFICE, defaults, "7").sticky is None
@@ -333,7 +333,7 @@ def test_the_directory_of_the_settings_knows_the_default_agent() -> None:
     }
     office = OfficeDirectory.of(parse(document))
     assert office.default == "default"
-    assert route("@dev x", office).letters == (RoutedMessage("coder", "dev", "x", Via.PREFIX),)
+    assert route("@dev x", office).messages == (RoutedMessage("coder", "dev", "x", Via.PREFIX),)
     assert OfficeDirectory.of(parse({})).default == "tinyagi"
     assert OfficeDirectory.of(parse({"agents": {"z": {}, "a": {}}})).default == "z"
     assert OfficeDirectory.of(parse({"agents": {"z": {}, "a": {}}, "default_agent": "a"})).default == "a"
@@ -364,7 +364,7 @@ WORDS = (
 @hypothesis_settings(deadline=None, max_examples=300)
 @given(st.lists(st.sampled_from(WORDS), max_size=20).map("".join))
 def test_every_message_reaches_at_least_one_agent_and_each_only_once(text: str) -> None:
-    letters = route(text, OFFICE).letters
+    letters = route(text, OFFICE).messages
     assert letters
     assert len({letter.agent for letter in letters}) == len(letters)
     assert all(letter.agent in OFFICE.agents for letter in letters)
@@ -375,7 +375,7 @@ def test_every_message_reaches_at_least_one_agent_and_each_only_once(text: str) 
 def test_an_answer_of_a_megabyte_of_tags_is_passed_on_in_linear_time() -> None:
     passed = pass_on("[@coder: x] [@ghost: y] " * 40_000, "lead", OFFICE)
     assert (len(passed.handoffs), len(passed.skipped)) == (1, 79_999)
-    assert len(route("".join(f"[@coder: {n}]" for n in range(60_000)), OFFICE).letters) == 1
+    assert len(route("".join(f"[@coder: {n}]" for n in range(60_000)), OFFICE).messages) == 1
 
 
 @pytest.mark.parametrize("written", ["Zo\u00eb", "Zoe\u0308", "ZOE\u0308", "\uff3a\uff4f\u00eb"])
@@ -385,7 +385,7 @@ def test_a_name_is_the_same_however_its_letters_are_put_together(known: str, wri
     directory = OfficeDirectory(
         [AgentRef("a", "Ann"), AgentRef("z", known)], [TeamRef("t", "T", "a", ("a", "z"))]
     )
-    [letter] = route(f"@{written} hello", directory).letters
+    [letter] = route(f"@{written} hello", directory).messages
     assert (letter.agent, letter.text) == ("z", "hello")
     [handoff] = pass_on(f"[@{written}: look]", "a", directory).handoffs
     assert handoff.agent == "z"

@@ -169,7 +169,7 @@ async def test_what_is_not_there_is_told(board: Board) -> None:
         lambda: board.remove("task_zz"),
         lambda: board.comments.of("task_zz"),
         lambda: board.comments.add("task_zz", "x"),
-        lambda: board.letter("task_zz"),
+        lambda: board.build_message("task_zz"),
         lambda: board.show(""),
     ):
         with pytest.raises(TaskNotFound):
@@ -296,17 +296,17 @@ async def test_a_removed_project_leaves_its_tasks(board: Board) -> None:
 
 async def test_a_task_is_sent_to_whoever_has_it(board: Board) -> None:
     task = await board.add("Fix it", description="soon", assignee="dev")
-    letter = await board.letter(task.id)
+    letter = await board.build_message(task.id)
     assert letter.text == f"@dev Fix it\n\nsoon\n\n[task:{task.id}]"
     routed = route(letter.text, DIRECTORY)
-    assert [(each.agent, each.team) for each in routed.letters] == [("lead", "dev")]
-    again = await board.letter(task.id)
+    assert [(each.agent, each.team) for each in routed.messages] == [("lead", "dev")]
+    again = await board.build_message(task.id)
     assert again.platform_id == letter.platform_id, "a second click is the same message"
     await board.change(task.id, status="in_progress")
-    assert (await board.letter(task.id)).platform_id != letter.platform_id
+    assert (await board.build_message(task.id)).platform_id != letter.platform_id
     alone = await board.add("x")
     with pytest.raises(InvalidField, match="assignee"):
-        await board.letter(alone.id)
+        await board.build_message(alone.id)
 
 
 async def test_the_history_of_a_task_is_kept(board: Board, room: Room) -> None:

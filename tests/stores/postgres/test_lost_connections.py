@@ -10,7 +10,7 @@ import pytest
 import postroom
 from postroom.errors import StoreFailed
 from postroom.stores.postgres import store as stores
-from postroom.stores.postgres.connection import WriteConnection
+from postroom.stores.postgres.connection import PostgresWriteConnection
 from tests.conformance.helpers import events_of
 from tests.conformance.promises import check_promises
 from tests.postgres_server import shared_server
@@ -19,16 +19,16 @@ from tests.stores.postgres.conftest import Rooms, until
 
 def lose_next_commit(monkeypatch: pytest.MonkeyPatch, *, arrives: bool) -> None:
     """The next commit's connection breaks: before the server hears of it, or before we hear its answer."""
-    commit = WriteConnection.commit
+    commit = PostgresWriteConnection.commit
 
-    def lose(connection: WriteConnection) -> None:
-        monkeypatch.setattr(WriteConnection, "commit", commit)
+    def lose(connection: PostgresWriteConnection) -> None:
+        monkeypatch.setattr(PostgresWriteConnection, "commit", commit)
         if arrives:
             commit(connection)
         connection.db.close()
         raise psycopg.OperationalError("the connection was lost")
 
-    monkeypatch.setattr(WriteConnection, "commit", lose)
+    monkeypatch.setattr(PostgresWriteConnection, "commit", lose)
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["after the commit", "before the commit"])

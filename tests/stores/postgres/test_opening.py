@@ -9,7 +9,7 @@ from psycopg import errors as pg
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from postroom.errors import StoreClosed, StoreCorrupt, StoreFailed, StoreFull, StoreReadOnly, StoreTooNew
-from postroom.kernel.ports import Fault
+from postroom.kernel.ports import StoreFault
 from postroom.stores.postgres import PostgresStore, migrate
 from postroom.stores.postgres.errors import CommitUnknown, MustWait, Overtaken, classify
 from tests.postgres_server import Server, shared_server
@@ -100,23 +100,23 @@ def test_a_store_that_is_closed_says_so_and_closes_once(schema: str) -> None:
 @pytest.mark.parametrize(
     ("error", "fault", "named"),
     [
-        (Overtaken("x"), Fault.DUPLICATE, StoreFailed),
-        (pg.UniqueViolation("x"), Fault.DUPLICATE, StoreFailed),
-        (pg.DiskFull("x"), Fault.FINAL, StoreFull),
-        (PoolClosed("x"), Fault.FINAL, StoreClosed),
-        (PoolTimeout("x"), Fault.RETRY, StoreFailed),
-        (MustWait("x"), Fault.RETRY, StoreFailed),
-        (pg.DeadlockDetected("x"), Fault.RETRY, StoreFailed),
-        (psycopg.OperationalError("gone"), Fault.RETRY, StoreFailed),
-        (CommitUnknown("x"), Fault.FINAL, StoreFailed),
-        (pg.InsufficientPrivilege("x"), Fault.FINAL, StoreReadOnly),
-        (pg.SyntaxError("x"), Fault.FINAL, StoreFailed),
-        (ZeroDivisionError(), Fault.FINAL, ZeroDivisionError),
+        (Overtaken("x"), StoreFault.DUPLICATE, StoreFailed),
+        (pg.UniqueViolation("x"), StoreFault.DUPLICATE, StoreFailed),
+        (pg.DiskFull("x"), StoreFault.FINAL, StoreFull),
+        (PoolClosed("x"), StoreFault.FINAL, StoreClosed),
+        (PoolTimeout("x"), StoreFault.RETRY, StoreFailed),
+        (MustWait("x"), StoreFault.RETRY, StoreFailed),
+        (pg.DeadlockDetected("x"), StoreFault.RETRY, StoreFailed),
+        (psycopg.OperationalError("gone"), StoreFault.RETRY, StoreFailed),
+        (CommitUnknown("x"), StoreFault.FINAL, StoreFailed),
+        (pg.InsufficientPrivilege("x"), StoreFault.FINAL, StoreReadOnly),
+        (pg.SyntaxError("x"), StoreFault.FINAL, StoreFailed),
+        (ZeroDivisionError(), StoreFault.FINAL, ZeroDivisionError),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_each_error_says_whether_to_try_again_and_what_it_is(
-    error: Exception, fault: Fault, named: type[Exception]
+    error: Exception, fault: StoreFault, named: type[Exception]
 ) -> None:
     found, exception = classify(error, "postgresql://here/room")
     assert (found, type(exception)) == (fault, named)

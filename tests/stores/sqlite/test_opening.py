@@ -12,6 +12,7 @@ import postroom
 from postroom.errors import (
     StoreClosed,
     StoreCorrupt,
+    StoreFailed,
     StoreFull,
     StoreInUse,
     StoreReadOnly,
@@ -294,3 +295,15 @@ def test_a_name_that_only_deleted_scopes_have_finds_nothing(tmp_path: Path) -> N
         inside = f"old#{scope.id}"
         assert room._core.read(lambda reader: reader.queues("default", inside)) == []
         assert room._core.read(lambda reader: reader.scope("default", inside)) is None
+
+
+def test_another_file_layer_is_used_and_one_that_is_not_there_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "room.db"
+    store = SqliteStore(path, vfs="unix-excl")
+    write_memo(store)
+    with store.reader() as reads:
+        assert reads.chain().head.seq == 0
+    store.close()
+    with pytest.raises(StoreFailed, match="no such vfs"):
+        SqliteStore(tmp_path / "other.db", vfs="no-such-layer")
+    SqliteStore(path).close()

@@ -1,5 +1,5 @@
 """The tools, made when they are first asked for, or soon after the start: their library takes as long to load
-as all the rest of the house, which need not wait for it.
+as all the rest of the server, which need not wait for it.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class LazyTools:
             await asyncio.Event().wait()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert self._app is not None, "they are asked only while the house is open"
+        assert self._app is not None, "they are asked only while the server is open"
         self._wanted.set()
         app = await asyncio.shield(self._app)
         await app(scope, receive, send)

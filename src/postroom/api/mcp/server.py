@@ -156,7 +156,7 @@ def tool_server(deps: Dependencies) -> MCPServer[Any]:
 
 
 def tool_app(deps: Dependencies) -> Starlette:
-    """Each request stands alone, so that a restart of the house disturbs no client."""
+    """Each request stands alone, so that a restart of the server disturbs no client."""
     served = tool_server(deps).streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,

@@ -21,7 +21,7 @@ from postroom.services.access import Access
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation
 from postroom.services.container import Services
-from postroom.services.errors import RateLimited
+from postroom.services.errors import RequestLimitReached
 from postroom.services.public_ids import PublicIds
 from postroom.services.rates import Standing
 
@@ -104,7 +104,7 @@ class Gate:
             except RequestValidationError as error:
                 await self._refuse_unread(request, caller)
                 answer = _invalid(error, request_id)
-        except RateLimited as error:
+        except RequestLimitReached as error:
             standing = error.data["standing"]
             answer = envelopes.failed(error, request_id)
         except PostroomError as error:

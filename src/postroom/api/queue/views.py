@@ -14,7 +14,7 @@ from postroom.kernel.moved_keys import shown_key
 from postroom.kernel.rules.rule import Rule
 from postroom.kernel.states import State
 from postroom.services.messages import FoundMessage
-from postroom.services.patterns import Pattern
+from postroom.services.patterns import ReviewPattern
 from postroom.services.public_ids import PublicIds
 from postroom.services.reviews import Review
 from postroom.services.rules import RuleTrial
@@ -312,7 +312,7 @@ def body_from(content_type: str, body: Any) -> Any:
     return base64.b64decode(body, validate=True)
 
 
-def pattern(found: Pattern, ids: PublicIds) -> dict[str, Any]:
+def pattern(found: ReviewPattern, ids: PublicIds) -> dict[str, Any]:
     return {
         "id": found.id,
         "scope_id": ids.scope(found.scope_id),

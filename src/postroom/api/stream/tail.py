@@ -48,7 +48,7 @@ class EventTail:
         """Frames after this place are all here."""
         self._end = StreamPosition(0)
         self._told_so_far = 0
-        self._bell = asyncio.Event()
+        self._news = asyncio.Event()
         self._closed = False
         self._task: asyncio.Task[None] | None = None
         self.listeners = 0
@@ -64,7 +64,7 @@ class EventTail:
 
     async def close(self) -> None:
         self._closed = True
-        self._bell.set()
+        self._news.set()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -114,11 +114,11 @@ class EventTail:
             del self._frames[:gone], self._places[:gone]
 
     def _ring(self) -> None:
-        bell, self._bell = self._bell, asyncio.Event()
-        bell.set()
+        news, self._news = self._news, asyncio.Event()
+        news.set()
 
     async def listen(self, start: StreamPosition, wanted: EventFilter) -> AsyncGenerator[bytes, None]:
-        """Everything after `start` that is wanted, until the house closes."""
+        """Everything after `start` that is wanted, until the server closes."""
         at = start
         self.listeners += 1
         try:
@@ -133,14 +133,14 @@ class EventTail:
                 }
                 yield frame(at, "events:changed", changed).wire
             while not self._closed:
-                bell = self._bell
+                news = self._news
                 if at < self._begin:
                     frames, at = await self._from_ledger(at)
                 else:
                     frames = self._frames[bisect_right(self._places, at) :]
                     at = max(at, self._end)
                     if not frames and not self._closed:
-                        if not await self._rung(bell):
+                        if not await self._wait_for(news):
                             yield KEEP_ALIVE
                         continue
                 wire = b"".join([each.wire for each in frames if wanted(each)])
@@ -149,10 +149,10 @@ class EventTail:
         finally:
             self.listeners -= 1
 
-    async def _rung(self, bell: asyncio.Event) -> bool:
+    async def _wait_for(self, news: asyncio.Event) -> bool:
         try:
             async with asyncio.timeout(self._keep_alive_s):
-                await bell.wait()
+                await news.wait()
         except TimeoutError:
             return False
         return True

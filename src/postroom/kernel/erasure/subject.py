@@ -4,7 +4,7 @@ Ids, times and states stay, so that the ledger can still be folded and verified;
 """
 
 import hashlib
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -45,9 +45,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     field: str
     value: str | int | float | bool
-
-
-Mode = Literal["erase", "redact"]
 
 
 def check_subject(subject: Subject) -> None:

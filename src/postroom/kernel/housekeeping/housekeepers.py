@@ -1,4 +1,4 @@
-"""Who keeps house, how often, and for what."""
+"""The housekeepers: how often each runs, and for what."""
 
 import msgspec
 

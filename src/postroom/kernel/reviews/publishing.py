@@ -11,7 +11,7 @@ from postroom.kernel.reviews.patterns import PatternDocuments, expanded
 from postroom.kernel.reviews.sections import HitlInvalid
 
 
-class QueueNames(Protocol):
+class QueueFinder(Protocol):
     def queue(self, tenant: str, scope: str, slug: str) -> Queue | None: ...
 
 
@@ -28,7 +28,7 @@ def prepare_review(
     return msgspec.structs.replace(message, hitl_spec=spec), until
 
 
-def check_ways(queues: QueueNames, queue: Queue, spec: Any) -> None:
+def check_ways(queues: QueueFinder, queue: Queue, spec: Any) -> None:
     """Every queue that a decision or an escalation leads to must be there. What a rule holds back is held
     in any case, and judged when it is decided."""
     if not isinstance(spec, dict) or "sections" not in spec or "waiting" in spec:
@@ -46,7 +46,7 @@ def ways_of(spec: dict[str, Any]) -> list[str]:
     return sorted(names)
 
 
-def find_way(queues: QueueNames, queue: Queue, name: str) -> Queue | None:
+def find_way(queues: QueueFinder, queue: Queue, name: str) -> Queue | None:
     """The queue of a name that stands in a review of this queue: `slug`, or `/scope/slug`."""
     scope, _, slug = name[1:].partition("/") if name.startswith("/") else (queue.scope, "", name)
     if not checks.is_text(scope) or not checks.is_text(slug):

@@ -185,20 +185,20 @@ class Importer:
             named = self._names.get(mail.agent, mail.agent) if mail.agent else None
             if named and directory.find(named) is None:
                 self._notes.append(f"@{named} is not here; its mail goes to @{directory.default}")
-            for letter in route(mail.text, directory, agent=named).letters:
-                text = tags.with_attachments(letter.text, mail.files)
+            for routed in route(mail.text, directory, agent=named).messages:
+                text = tags.with_attachments(routed.text, mail.files)
                 message = NewMessage(
-                    body={"text": text, "team": letter.team, "via": letter.via},
+                    body={"text": text, "team": routed.team, "via": routed.via},
                     message_type="office.note" if mail.from_agent else "office.mail",
                     channel=mail.channel,
                     sender=mail.sender,
                     sender_id=mail.sender_id,
-                    agent=letter.agent,
+                    agent=routed.agent,
                     from_agent=mail.from_agent,
                     correlation_id=f"{mail.channel}:{mail.message_id}",
                     idempotency_key=f"{IMPORTED}:{fingerprint(mail.channel, mail.message_id)}",
                 )
-                await self._deliver(mail, places.inbox(letter.agent), message)
+                await self._deliver(mail, places.inbox(routed.agent), message)
 
     async def _deliver(self, mail: ImportedMessage, queue: str, message: NewMessage) -> None:
         dead = mail.status == "dead"

@@ -16,7 +16,7 @@ LEAVING = ("outgoing",)
 FILE_BYTES = 4 * 1024 * 1024
 
 
-def letters(home: Path, folders: tuple[str, ...], notes: list[str]) -> list[Row]:
+def read_queue_files(home: Path, folders: tuple[str, ...], notes: list[str]) -> list[Row]:
     """Oldest first. What cannot be read is left out, and a person is told."""
     found: list[Row] = []
     for name in folders:

@@ -13,7 +13,7 @@ import msgspec
 from postroom.errors import NotFound
 from postroom.office.imports import rows
 from postroom.office.imports.database import Database, opened
-from postroom.office.imports.queue_files import LEAVING, WAITING, letters
+from postroom.office.imports.queue_files import LEAVING, WAITING, read_queue_files
 from postroom.office.imports.rows import ImportedAnswer, ImportedMessage, ImportedPost, Row, Said
 from postroom.settings import repair
 from postroom.settings.paths import expanded
@@ -150,8 +150,8 @@ def _read_queue(source: ImportSource) -> None:
     if database is not None:
         source.mail = list(rows.usable(database.rows("messages"), rows.mail, "the messages", notes))
         source.answers = list(rows.usable(database.rows("responses"), rows.answer, "the answers", notes))
-    waiting = letters(source.path, WAITING, notes)
-    leaving = letters(source.path, LEAVING, notes)
+    waiting = read_queue_files(source.path, WAITING, notes)
+    leaving = read_queue_files(source.path, LEAVING, notes)
     source.mail += rows.usable(waiting, rows.mail, "the files of the queue", notes)
     source.answers += rows.usable(leaving, rows.answer, "the files of the queue", notes)
 

@@ -64,10 +64,10 @@ class Answering(msgspec.Struct, frozen=True, kw_only=True):
     teams: Mapping[str, str] = {}
     timeout_s: float = 1800.0
 
-    def combined(self, letters: tuple[RoutedMessage, ...], directory: OfficeDirectory) -> bool:
+    def combined(self, messages: tuple[RoutedMessage, ...], directory: OfficeDirectory) -> bool:
         if self.mode != "combined" and not self.teams:
             return False
-        teams = [letter.team or next(iter(directory.teams_of(letter.agent)), "") for letter in letters]
+        teams = [one.team or next(iter(directory.teams_of(one.agent)), "") for one in messages]
         return any(self.teams.get(team, self.mode) == "combined" for team in teams)
 
 
@@ -105,17 +105,15 @@ async def take_in(
     notice = "\n".join([*([notice] if notice else []), *(each.reason for each in routed.skipped)]) or None
     commands += also(notice)
     answering = answering or Answering()
-    combined = answering.combined(routed.letters, directory)
-    publishing = [
-        _published(mail, letter, talk, combined=combined, actor=room.actor) for letter in routed.letters
-    ]
+    combined = answering.combined(routed.messages, directory)
+    publishing = [_published(mail, one, talk, combined=combined, actor=room.actor) for one in routed.messages]
     if combined:
         commands.append(_envelope(mail, routed, talk, answering.timeout_s, room.actor))
     unit = c.Unit(commands=(*publishing, *commands), actor=room.actor)
     answers: list[list[Receipt]] = await room.run(unit)
     receipts = [receipt for answer in answers[: len(publishing)] for receipt in answer]
-    for letter, receipt in zip(routed.letters, receipts, strict=True):
-        log.info("message %s of %s (%s) for @%s", receipt.id, mail.sender, mail.channel, letter.agent)
+    for one, receipt in zip(routed.messages, receipts, strict=True):
+        log.info("message %s of %s (%s) for @%s", receipt.id, mail.sender, mail.channel, one.agent)
     return IntakeResult(routed, tuple(receipts), notice)
 
 
@@ -136,24 +134,24 @@ async def _taken_before(room: RoomPort, talk: str) -> IntakeResult | None:
     ]
     if not known:
         return None
-    letters = tuple(RoutedMessage(m.agent or "", team_of(m), text_of(m), Via(m.body["via"])) for m in known)
-    return IntakeResult(Routed(letters), tuple(Receipt(m.id, False, m.state) for m in known))
+    routed = tuple(RoutedMessage(m.agent or "", team_of(m), text_of(m), Via(m.body["via"])) for m in known)
+    return IntakeResult(Routed(routed), tuple(Receipt(m.id, False, m.state) for m in known))
 
 
-def _published(mail: Incoming, letter: RoutedMessage, talk: str, *, combined: bool, actor: str) -> c.Command:
-    text = tags.with_attachments(letter.text, mail.files) if mail.files else letter.text
-    body = {"text": text, "team": letter.team, "via": letter.via, **_as_said(mail.text, letter.text)}
+def _published(mail: Incoming, one: RoutedMessage, talk: str, *, combined: bool, actor: str) -> c.Command:
+    text = tags.with_attachments(one.text, mail.files) if mail.files else one.text
+    body = {"text": text, "team": one.team, "via": one.via, **_as_said(mail.text, one.text)}
     if combined:
         body["replies"] = "combined"
     message = NewMessage(
         body=body,
         message_type=MAIL,
-        agent=letter.agent,
+        agent=one.agent,
         files=list(mail.files) or None,
-        idempotency_key=f"{talk}:{letter.agent}" if mail.platform_id else None,
+        idempotency_key=f"{talk}:{one.agent}" if mail.platform_id else None,
         **_from(mail, talk),
     )
-    return c.Publish(queue=queues.inbox(letter.agent), messages=[message], actor=actor)
+    return c.Publish(queue=queues.inbox(one.agent), messages=[message], actor=actor)
 
 
 def _as_said(said: str, kept: str) -> dict[str, str]:
@@ -168,12 +166,12 @@ def _as_said(said: str, kept: str) -> dict[str, str]:
 
 def _envelope(mail: Incoming, routed: Routed, talk: str, timeout_s: float, actor: str) -> c.Command:
     """What the answers of the conversation are gathered in."""
-    team = next((letter.team for letter in routed.letters if letter.team), None)
+    team = next((one.team for one in routed.messages if one.team), None)
     message = NewMessage(
         body={"text": mail.text, "team": team},
         message_type="office.gather",
         delay_s=timeout_s,
-        agent=routed.letters[0].agent,
+        agent=routed.messages[0].agent,
         idempotency_key=f"{talk}:gather" if mail.platform_id else None,
         **_from(mail, talk),
     )

@@ -153,7 +153,7 @@ class RoutedMessage(msgspec.Struct, frozen=True):
 
 
 class Routed(msgspec.Struct, frozen=True):
-    letters: tuple[RoutedMessage, ...]
+    messages: tuple[RoutedMessage, ...]
     skipped: tuple[Skipped, ...] = ()
 
 
@@ -178,9 +178,9 @@ def route(
     if prefixed is not None:
         to, body = prefixed
         return Routed((RoutedMessage(to.agent, to.team, body, Via.PREFIX),))
-    letters, skipped = _fan_out(text, directory)
-    if letters:
-        return Routed(letters, skipped)
+    messages, skipped = _fan_out(text, directory)
+    if messages:
+        return Routed(messages, skipped)
     stuck = directory.find(sticky) if sticky else None
     if stuck is not None:
         return Routed((RoutedMessage(stuck.agent, stuck.team, text, Via.STICKY),), skipped)
@@ -221,15 +221,15 @@ def _fan_out(text: str, directory: OfficeDirectory) -> tuple[tuple[RoutedMessage
             # Meant for nobody here, so it stays where all can read it.
             shared.append(tags.Text(part.source))
     context = tags.shared_context(shared)
-    letters: list[RoutedMessage] = []
+    messages: list[RoutedMessage] = []
     for agent, texts in own.items():
         mine = "\n".join(text for text in texts if text)
         body = tags.compose(context, mine) if mine else context
         if body:
-            letters.append(RoutedMessage(agent, teams[agent], body, Via.TAG))
+            messages.append(RoutedMessage(agent, teams[agent], body, Via.TAG))
         else:
             skipped.append(Skipped(agent, SkipReason.EMPTY, f"The tag for @{agent} has no text."))
-    return tuple(letters), tuple(skipped)
+    return tuple(messages), tuple(skipped)
 
 
 class Stuck(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from postroom.office.turns import outcomes, rate_limits, replies
 from postroom.office.turns.outcomes import TurnRules
 from postroom.office.turns.progress import TurnProgress
 from postroom.office.turns.rate_limits import AgentWait, RateLimits
-from postroom.office.turns.replies import Reply, ReplyRules
+from postroom.office.turns.replies import ReplyRules, ReplyText
 from postroom.office.turns.turn import TurnResult, take_turn
 from postroom.providers.fallback import run_with_fallback
 from postroom.providers.protocol import (
@@ -132,7 +132,7 @@ class TurnRunner:
         if session.begun and _cannot_go_on(turn):
             session = await self._renew(batch, session, turn)
             turn = await self._take_turn(batch, session, admission, self._progress(batch))
-        reply = Reply("")
+        reply = ReplyText("")
         if isinstance(turn.verdict, Finished):
             answer = turn.verdict.text
             notes = [] if session.carried is None else [LOST if session.lost else OUTGROWN]
@@ -148,7 +148,7 @@ class TurnRunner:
         self,
         batch: Batch,
         turn: TurnResult,
-        reply: Reply,
+        reply: ReplyText,
         remembered: list[c.Command],
         closed: frozenset[str] = frozenset(),
     ) -> None:
@@ -203,7 +203,7 @@ class TurnRunner:
                 )
         return rules
 
-    async def _reply(self, primary: Message, answer: str, turn: TurnResult, notes: list[str]) -> Reply:
+    async def _reply(self, primary: Message, answer: str, turn: TurnResult, notes: list[str]) -> ReplyText:
         """What is one part of a combined answer is signed and shortened with the others."""
         rules, agent, folders = self._deps.replies, self._worker.agent, self._worker.folders
         reply = await asyncio.to_thread(replies.collect, answer, turn.turn_id, folders, rules)
@@ -213,7 +213,7 @@ class TurnRunner:
         done = await asyncio.to_thread(replies.finish, reply, agent, turn.turn_id, rules, notes)
         return msgspec.structs.replace(done, metadata=reply.metadata)
 
-    async def _through_plugins(self, primary: Message, reply: Reply) -> Reply:
+    async def _through_plugins(self, primary: Message, reply: ReplyText) -> ReplyText:
         """Before the answer is signed, shortened and committed."""
         if self._deps.plugins is None or self._deps.plugins.is_empty or not reply.text:
             return reply

@@ -16,7 +16,7 @@ AT_MOST = 100
 _LOOKS_BACK = tuple(SECOND * seconds for seconds in (60, 3600, 86_400, 32 * 86_400, 366 * 86_400))
 
 
-class Due(msgspec.Struct, frozen=True):
+class DueTimes(msgspec.Struct, frozen=True):
     """The times to send for now; `after` is how far the schedule has then come."""
 
     slots: tuple[int, ...]
@@ -24,7 +24,7 @@ class Due(msgspec.Struct, frozen=True):
     skipped: bool = False
 
 
-def due(filed: StoredSchedule, now: int, *, at_most: int = AT_MOST) -> Due | None:
+def due(filed: StoredSchedule, now: int, *, at_most: int = AT_MOST) -> DueTimes | None:
     """None when nothing has come."""
     schedule = filed.schedule
     if not schedule.enabled:
@@ -34,8 +34,8 @@ def due(filed: StoredSchedule, now: int, *, at_most: int = AT_MOST) -> Due | Non
     if not come:
         return None
     if schedule.missed is Missed.SKIP and now - come[-1] > GRACE:
-        return Due((), come[-1], True)
-    return Due(tuple(come[-wanted:]), come[-1], len(come) > wanted)
+        return DueTimes((), come[-1], True)
+    return DueTimes(tuple(come[-wanted:]), come[-1], len(come) > wanted)
 
 
 def _newest(schedule: Schedule, after: int, now: int, count: int) -> list[int]:

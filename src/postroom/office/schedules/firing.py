@@ -8,7 +8,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
 from postroom.office import queues
 from postroom.office.intake.routing import Addressee, Via
-from postroom.office.schedules.due import Due
+from postroom.office.schedules.due import DueTimes
 from postroom.office.schedules.model import (
     PROGRESS,
     SCHEDULE,
@@ -19,7 +19,7 @@ from postroom.office.schedules.model import (
 )
 
 
-def letter(schedule: Schedule, to: Addressee, key: str, actor: str) -> c.Publish:
+def build_publish(schedule: Schedule, to: Addressee, key: str, actor: str) -> c.Publish:
     message = NewMessage(
         body={"text": schedule.text, "team": to.team, "via": Via.GIVEN.value},
         message_type="office.mail",
@@ -40,7 +40,9 @@ def ended(schedule: Schedule) -> Schedule:
     return msgspec.structs.replace(schedule, enabled=False)
 
 
-def gone_on(filed: StoredSchedule, due: Due, to: Addressee | None, problem: str = "") -> ScheduleProgress:
+def gone_on(
+    filed: StoredSchedule, due: DueTimes, to: Addressee | None, problem: str = ""
+) -> ScheduleProgress:
     """How far the schedule has come after these times."""
     before, slots = filed.progress, due.slots if to is not None else ()
     return msgspec.structs.replace(
@@ -53,7 +55,7 @@ def gone_on(filed: StoredSchedule, due: Due, to: Addressee | None, problem: str 
 
 
 def unit(
-    filed: StoredSchedule, due: Due, progress: ScheduleProgress, to: Addressee | None, actor: str
+    filed: StoredSchedule, due: DueTimes, progress: ScheduleProgress, to: Addressee | None, actor: str
 ) -> c.Unit:
     """Nothing of it happens when the schedule was changed, or another process was quicker."""
     schedule = filed.schedule
@@ -74,5 +76,5 @@ def unit(
     else:
         commands.append(c.PutDocument(data=ended(schedule).data(), expect=filed.version, **own))
     if to is not None:
-        commands += [letter(schedule, to, slot_key(schedule.id, slot), actor) for slot in due.slots]
+        commands += [build_publish(schedule, to, slot_key(schedule.id, slot), actor) for slot in due.slots]
     return c.Unit(commands=tuple(commands), actor=actor)

@@ -21,7 +21,7 @@ from postroom.office.documents import everything
 from postroom.office.intake.routing import Addressee, OfficeDirectory
 from postroom.office.ports import RoomPort
 from postroom.office.schedules import firing
-from postroom.office.schedules.due import Due, due
+from postroom.office.schedules.due import DueTimes, due
 from postroom.office.schedules.model import PROGRESS, SCHEDULE, Missed, StoredSchedule, filed, slot_key
 
 log = logging.getLogger("postroom.schedules")
@@ -197,7 +197,7 @@ class Scheduler:
         if problem:
             log.error("the schedule %s was not sent: %s", schedule.label, problem)
         elif await self._is_running(one):
-            problem, come = STILL_RUNNING, Due((), come.after, True)
+            problem, come = STILL_RUNNING, DueTimes((), come.after, True)
             log.warning("the schedule %s was not sent: %s", schedule.label, problem)
         elif come.skipped:
             log.warning("the schedule %s missed times, which were passed over", schedule.label)
@@ -208,7 +208,7 @@ class Scheduler:
             return True
         except IdempotencyConflict:
             # It was sent for this time before, in other words, under a clock that ran ahead.
-            await self._commit(one, Due((), come.after, True), to)
+            await self._commit(one, DueTimes((), come.after, True), to)
         return True
 
     async def _is_running(self, one: StoredSchedule) -> bool:
@@ -222,7 +222,9 @@ class Scheduler:
         )
         return any(not queues.is_outbox(message.queue) for message in page.messages)
 
-    async def _commit(self, one: StoredSchedule, come: Due, to: Addressee | None, problem: str = "") -> None:
+    async def _commit(
+        self, one: StoredSchedule, come: DueTimes, to: Addressee | None, problem: str = ""
+    ) -> None:
         progress = firing.gone_on(one, come, to, problem)
         versions = await self._room.run(firing.unit(one, come, progress, to, self._room.actor))
         if one.schedule.at is None:

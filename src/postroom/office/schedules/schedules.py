@@ -191,7 +191,7 @@ class Schedules:
         schedule = await self.show(name)
         to = self._target(schedule.to)
         key = f"schedule/{schedule.id}/now/{self._clock.now()}-{_letters(6)}"
-        command = firing.letter(schedule, to, key, self._room.actor)
+        command = firing.build_publish(schedule, to, key, self._room.actor)
         receipts: list[Receipt] = await self._room.run(command)
         return receipts[0]
 

@@ -161,7 +161,7 @@ class Board:
 
         await persistently(step)
 
-    async def letter(self, task: str, *, channel: str = "web", sender: str = "Tasks") -> Incoming:
+    async def build_message(self, task: str, *, channel: str = "web", sender: str = "Tasks") -> Incoming:
         """The message that sends a task to whoever has it; for a page that moves it to "in progress"."""
         document = await self._find(task)
         found = model.task_of(document, {})

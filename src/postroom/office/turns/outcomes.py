@@ -15,7 +15,7 @@ from postroom.office import queues
 from postroom.office.intake.routing import OfficeDirectory, Passed, pass_on
 from postroom.office.lanes.batches import Batch, is_combined, team_of, text_of
 from postroom.office.texts import clean, excerpt, fitted
-from postroom.office.turns.replies import Reply
+from postroom.office.turns.replies import ReplyText
 from postroom.office.turns.turn import TurnResult
 from postroom.providers.protocol import ErrorKind, Failed, Permissions, ToolDenied
 
@@ -42,7 +42,7 @@ def finished(
     agent: str,
     turn: TurnResult,
     answer: str,
-    reply: Reply,
+    reply: ReplyText,
     directory: OfficeDirectory,
     rules: TurnRules,
     closed: Container[str] = (),
@@ -100,7 +100,7 @@ def told_of_denials(agent: str, denied: Sequence[ToolDenied], permissions: Permi
     return (clean(f"_(Not allowed with the permissions `{permissions}`: {what}.{how})_"),)
 
 
-def unreached(reply: Reply, agent: str, queue: str, error: PostroomError) -> Reply:
+def unreached(reply: ReplyText, agent: str, queue: str, error: PostroomError) -> ReplyText:
     """The turn is paid for: what it could not hand on must not cost the answer."""
     name = queue.removeprefix(queues.inbox("")).removeprefix(queues.room_of(""))
     whom = f"@{name}" if queue == queues.inbox(name) else f"#{name}"
@@ -109,7 +109,7 @@ def unreached(reply: Reply, agent: str, queue: str, error: PostroomError) -> Rep
     return msgspec.structs.replace(reply, text=said + note)
 
 
-def _complete(batch: Batch, agent: str, turn: TurnResult, reply: Reply) -> list[c.Command]:
+def _complete(batch: Batch, agent: str, turn: TurnResult, reply: ReplyText) -> list[c.Command]:
     """The message that was answered keeps the answer; the others say with which one they were answered."""
     result: dict[str, Any] = {"turn": turn.turn_id, "agent": agent, "answer": fitted(reply.text)}
     result["files"] = list(reply.files)

@@ -28,7 +28,7 @@ class ReplyRules(msgspec.Struct, frozen=True, kw_only=True):
     files: Path | None = None
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ReplyText(msgspec.Struct, frozen=True):
     """The text as the person reads it, and the whole paths of what is attached. `metadata` is what plugins
     say about it to the channel."""
 
@@ -37,15 +37,15 @@ class Reply(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] = {}
 
 
-def collect(answer: str, turn_id: str, folders: Folders | None, rules: ReplyRules) -> Reply:
+def collect(answer: str, turn_id: str, folders: Folders | None, rules: ReplyRules) -> ReplyText:
     """The answer without its file tags, and copies of the files that may leave; of those that may not, the
     answer says so."""
     wanted = [part.path for part in tags.files_to_send(answer)]
     text = tags.without_files_to_send(answer).strip()
     if not wanted:
-        return Reply(text)
+        return ReplyText(text)
     if folders is None or rules.files is None:
-        return Reply(_joined(text, ["No file was sent: this room has no folder for files."]))
+        return ReplyText(_joined(text, ["No file was sent: this room has no folder for files."]))
     allowed, refused = sort_outgoing(
         wanted, folders, max_bytes=rules.file_bytes, max_files=rules.files_per_message
     )
@@ -60,26 +60,28 @@ def collect(answer: str, turn_id: str, folders: Folders | None, rules: ReplyRule
             notes.append(f'The file "{clean(file.name)}" was not sent: it grew too large while it was read.')
         except OSError as error:
             notes.append(f'The file "{clean(file.name)}" was not sent: {error.strerror or error}.')
-    return Reply(_joined(text, notes), tuple(copies))
+    return ReplyText(_joined(text, notes), tuple(copies))
 
 
-def finish(reply: Reply, agent: str, turn_id: str, rules: ReplyRules, notes: Sequence[str] = ()) -> Reply:
+def finish(
+    reply: ReplyText, agent: str, turn_id: str, rules: ReplyRules, notes: Sequence[str] = ()
+) -> ReplyText:
     """Signed; and a text that is too long for a chat goes as a file besides, with its beginning to read."""
     text = _joined(reply.text or f"@{agent} has finished without a word.", notes)
     signature = f"\n\n- [{agent}]" if rules.signature else ""
     if len(text) <= rules.long_text_chars:
-        return Reply(text + signature, reply.files)
+        return ReplyText(text + signature, reply.files)
     short = text[: rules.long_text_chars]
     if rules.files is None:
-        return Reply(fitted(text) + signature, reply.files)
+        return ReplyText(fitted(text) + signature, reply.files)
     folder = rules.files / "sent" / safe_name(turn_id)
     try:
         with receiving(folder, f"response_{turn_id[:8]}.md", max_bytes=2**40) as file:
             file.write((text + signature).encode())
     except OSError as error:
         reason = error.strerror or str(error)
-        return Reply(f"{short}\n\n_(The rest could not be kept: {reason})_{signature}", reply.files)
-    return Reply(short + ATTACHED + signature, (*reply.files, str(file.path)))
+        return ReplyText(f"{short}\n\n_(The rest could not be kept: {reason})_{signature}", reply.files)
+    return ReplyText(short + ATTACHED + signature, (*reply.files, str(file.path)))
 
 
 def _copied(path: str, folders: Folders, rules: ReplyRules, turn_id: str) -> Path:

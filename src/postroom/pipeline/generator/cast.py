@@ -25,7 +25,7 @@ PLAYERS = (
     Player("books", "opencode", "sonnet", 18, 3.0, 15.0, ("writer",), 0.12, 0.04),
     Player("ops", "script", "offline", 2, 0.0, 0.0, ("coder",), 0.2, 0.08),
 )
-DOOR = (("front-desk", 0.55), ("coder", 0.18), ("writer", 0.12), ("books", 0.08), ("ops", 0.07))
+FIRST_AGENTS = (("front-desk", 0.55), ("coder", 0.18), ("writer", 0.12), ("books", 0.08), ("ops", 0.07))
 CHANNELS = (("telegram", 0.45), ("discord", 0.25), ("whatsapp", 0.15), ("web", 0.10), ("cli", 0.05))
 PEOPLE = (
     "Ada", "Ben", "Cleo", "Dora", "Emil", "Fay", "Gus", "Hana", "Ivo", "June", "Kai", "Lena", "Milo", "Nora",

@@ -170,7 +170,7 @@ class _Month:
         self._in(max(0.001, rng.expovariate(self._rate())), self._person_writes)
         self._letters += 1
         channel, person = self._pick(cast.CHANNELS), rng.choice(cast.PEOPLE)
-        agent = self._pick(cast.DOOR)
+        agent = self._pick(cast.FIRST_AGENTS)
         subject = rng.choice(cast.SUBJECTS).format(n=rng.randrange(1000, 9999))
         talk = f"{channel}:{self._plan.seed}-{self._letters}"
         mail = NewMessage(
@@ -395,7 +395,7 @@ class _Month:
             actor=player.agent,
         )
 
-    # channels, the shop, the house
+    # channels, the shop, the office
 
     def _channel_looks(self, channel: str) -> None:
         place = f"office/outbox/{channel}"

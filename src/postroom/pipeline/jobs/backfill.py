@@ -47,7 +47,7 @@ class Backfilled(msgspec.Struct, frozen=True):
     broken: list[str]
 
 
-class Days(msgspec.Struct, frozen=True):
+class DayRange(msgspec.Struct, frozen=True):
     """From one day to another, both included."""
 
     first: date
@@ -66,7 +66,7 @@ class Days(msgspec.Struct, frozen=True):
 
 
 def backfill(
-    spark: "SparkSession", lake: Lake, source: SqliteSource, clock: Clock, days: Days, told: Told = silent
+    spark: "SparkSession", lake: Lake, source: SqliteSource, clock: Clock, days: DayRange, told: Told = silent
 ) -> Backfilled:
     """The lake must be up to date: what came since is the business of a run."""
     check_days(lake, days)
@@ -89,7 +89,7 @@ def backfill(
     return Backfilled(len(days.names), rows, broken)
 
 
-def check_days(lake: Lake, days: Days) -> None:
+def check_days(lake: Lake, days: DayRange) -> None:
     if lake.open(LEDGER) is None:
         raise LakeMissing(lake=lake.location)
     kept = max(lake.snapshot(table).kept_from for table in BRONZE)
@@ -99,7 +99,7 @@ def check_days(lake: Lake, days: Days) -> None:
         raise DaysGone(day=first.isoformat())
 
 
-def _lives(at: Context, days: Days) -> int:
+def _lives(at: Context, days: DayRange) -> int:
     from pyspark.sql import functions as F
 
     from postroom.pipeline.silver import events as ev
@@ -122,7 +122,7 @@ def _lives(at: Context, days: Days) -> int:
     return step.rows_out
 
 
-def _turns(at: Context, days: Days) -> int:
+def _turns(at: Context, days: DayRange) -> int:
     from postroom.pipeline.silver.turns import turns
 
     work = at.look(TURNS)
@@ -132,7 +132,7 @@ def _turns(at: Context, days: Days) -> int:
     return step.rows_out
 
 
-def _conversations(at: Context, days: Days) -> int:
+def _conversations(at: Context, days: DayRange) -> int:
     from postroom.pipeline.silver import conversations as talk
     from postroom.pipeline.silver.trees import build_trees
 
@@ -154,7 +154,7 @@ def _replace(
     at: Context,
     rows: "DataFrame",
     table: Table,
-    days: Days,
+    days: DayRange,
     order: tuple[str, ...] = (),
 ) -> int:
     work = at.look(table)

@@ -11,7 +11,7 @@ import msgspec
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from postroom.pipeline.lake.lease import Lease
+    from postroom.pipeline.lake.lease import LakeLease
 
 REPORT_EVERY_S = 0.5
 _GROUP = "spark.jobGroup.id"
@@ -38,7 +38,7 @@ def silent(_: RunProgress) -> None:
     pass
 
 
-def reported(lease: "Lease", told: Told) -> Told:
+def reported(lease: "LakeLease", told: Told) -> Told:
     """Also show other processes the newest word of each step, now and then."""
     last: list[float | str] = [0.0, ""]
 

@@ -45,7 +45,7 @@ from postroom.pipeline.lake.snapshot import (
 from postroom.pipeline.lake.tables import ALL, Table
 
 if TYPE_CHECKING:
-    from postroom.pipeline.lake.lease import Lease
+    from postroom.pipeline.lake.lease import LakeLease
 
 __all__ = ["Lake", "LakeFile", "Positions", "TableSnapshot", "named", "translated"]
 
@@ -54,7 +54,7 @@ class Lake:
     def __init__(self, location: str, storage_options: dict[str, str] | None = None) -> None:
         self.location = location.rstrip("/")
         self.storage_options = storage_options
-        self.lease: Lease | None = None
+        self.lease: LakeLease | None = None
 
     def uri(self, table: Table) -> str:
         return f"{self.location}/{table.name}"

@@ -25,7 +25,7 @@ class LeaseHolder(msgspec.Struct, kw_only=True, omit_defaults=True):
     progress: dict[str, Any] | None = None
 
 
-class Lease(Protocol):
+class LakeLease(Protocol):
     epoch: int
 
     def check(self) -> None:
@@ -36,7 +36,7 @@ class Lease(Protocol):
 
 
 @contextlib.contextmanager
-def hold_lease(lake: "Lake", clock: Clock) -> Iterator[Lease]:
+def hold_lease(lake: "Lake", clock: Clock) -> Iterator[LakeLease]:
     """Hold the lake while the block runs; all its commits then carry the lease. `PipelineBusy` when another
     does."""
     with _taken(lake, clock) as lease:
@@ -47,7 +47,7 @@ def hold_lease(lake: "Lake", clock: Clock) -> Iterator[Lease]:
             lake.lease = before
 
 
-def _taken(lake: "Lake", clock: Clock) -> contextlib.AbstractContextManager[Lease]:
+def _taken(lake: "Lake", clock: Clock) -> contextlib.AbstractContextManager[LakeLease]:
     highest: Callable[[], int] = lake.highest_epoch
     if lake.folder is not None:
         from postroom.pipeline.lake.folder_lease import hold_folder

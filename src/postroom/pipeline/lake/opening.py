@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def open_lake(location: str) -> "Lake":
-    """The packages are loaded only here, since most of the house never needs them."""
+    """The packages are loaded only here, since most of the program never needs them."""
     try:
         from postroom.pipeline.lake.lake import Lake
     except ImportError as error:

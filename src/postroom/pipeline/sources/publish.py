@@ -43,7 +43,7 @@ class PublishRow(msgspec.Struct, frozen=True):
     fields: dict[str, Any]
 
 
-def letters(batch: pa.RecordBatch, *, key: str | None, body: str | None) -> list[PublishRow]:
+def read_rows(batch: pa.RecordBatch, *, key: str | None, body: str | None) -> list[PublishRow]:
     """A row's body is the column named so, else all columns that are no fields of a message.
 
     Without a key column the key is made from the content, so equal rows are one message.

@@ -36,7 +36,7 @@ from postroom.errors import InvalidField
 from postroom.pipeline.bronze.ingest import CLEAN
 from postroom.pipeline.errors import LedgerGap
 from postroom.pipeline.lake.tables import LEDGER, MESSAGES, RECORDS, Table
-from postroom.pipeline.sources.publish import PublishRow, letters, publish, publish_over_http
+from postroom.pipeline.sources.publish import PublishRow, publish, publish_over_http, read_rows
 from postroom.pipeline.sources.sqlite import SqliteSource, Wanted, open_source
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ class OfficePublisher(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> PublishedRows:
         count = 0
         for batch in iterator:
-            rows = letters(batch, key=self._options.get("key"), body=self._options.get("body"))
+            rows = read_rows(batch, key=self._options.get("key"), body=self._options.get("body"))
             count += publish_over_http(self._url, self._token, self._options["queue"], rows)
         return PublishedRows(count)
 
@@ -282,8 +282,8 @@ class OfficePublisher(DataSourceArrowWriter):
 class GatheredRows(WriterCommitMessage):
     """What one task wants published; only tasks that ended well hand theirs over."""
 
-    def __init__(self, letters: bytes) -> None:
-        self.letters = letters
+    def __init__(self, rows: bytes) -> None:
+        self.rows = rows
 
 
 class Publisher(DataSourceArrowWriter):
@@ -294,7 +294,7 @@ class Publisher(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> GatheredRows:
         found: list[PublishRow] = []
         for batch in iterator:
-            found += letters(batch, key=self._options.get("key"), body=self._options.get("body"))
+            found += read_rows(batch, key=self._options.get("key"), body=self._options.get("body"))
         return GatheredRows(msgspec.msgpack.encode(found))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -302,7 +302,7 @@ class Publisher(DataSourceArrowWriter):
         every: list[PublishRow] = []
         for message in messages:
             if isinstance(message, GatheredRows):
-                every += msgspec.msgpack.decode(message.letters, type=list[PublishRow])
+                every += msgspec.msgpack.decode(message.rows, type=list[PublishRow])
         publish(self._options["path"], self._options["queue"], every)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -47,7 +47,7 @@ def set_up(db: psycopg.Connection) -> None:
     db.execute("SET lock_timeout = '30s'")
 
 
-class ReadConnection:
+class PostgresReadConnection:
     """Only reads, in a snapshot of its own."""
 
     def __init__(self, db: psycopg.Connection) -> None:
@@ -57,7 +57,7 @@ class ReadConnection:
         return self.db.execute(translate(sql), bindings).fetchall()  # type: ignore[arg-type]
 
 
-class WriteConnection:
+class PostgresWriteConnection:
     """One transaction."""
 
     def __init__(self, db: psycopg.Connection) -> None:

@@ -5,7 +5,7 @@ from psycopg import errors as pg
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from postroom.errors import StoreClosed, StoreError, StoreFailed, StoreFull, StoreReadOnly
-from postroom.kernel.ports import Fault
+from postroom.kernel.ports import StoreFault
 
 
 class MustWait(Exception):
@@ -32,18 +32,18 @@ _AGAIN = (
 _TOGETHER = (Overtaken, pg.UniqueViolation)
 
 
-def classify(error: Exception, place: str) -> tuple[Fault, Exception]:
+def classify(error: Exception, place: str) -> tuple[StoreFault, Exception]:
     if isinstance(error, _TOGETHER):
-        return Fault.DUPLICATE, _name(error, place)
+        return StoreFault.DUPLICATE, _name(error, place)
     if isinstance(error, pg.DiskFull):
-        return Fault.FINAL, StoreFull(path=place)
+        return StoreFault.FINAL, StoreFull(path=place)
     if isinstance(error, PoolClosed):
-        return Fault.FINAL, StoreClosed()
+        return StoreFault.FINAL, StoreClosed()
     if isinstance(error, _AGAIN) or is_lost(error):
-        return Fault.RETRY, _name(error, place)
+        return StoreFault.RETRY, _name(error, place)
     if isinstance(error, psycopg.Error | CommitUnknown):
-        return Fault.FINAL, _name(error, place)
-    return Fault.FINAL, error
+        return StoreFault.FINAL, _name(error, place)
+    return StoreFault.FINAL, error
 
 
 def is_lost(error: BaseException) -> bool:

@@ -17,8 +17,8 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from postroom.clock import Clock
 from postroom.errors import StoreClosed, StoreFailed
-from postroom.kernel.ports import Capabilities, Fault, Transaction
-from postroom.stores.postgres.connection import ReadConnection, WriteConnection, set_up
+from postroom.kernel.ports import StoreCapabilities, StoreFault, Transaction
+from postroom.stores.postgres.connection import PostgresReadConnection, PostgresWriteConnection, set_up
 from postroom.stores.postgres.dialect import READ_SQL
 from postroom.stores.postgres.errors import CommitUnknown, classify, is_lost
 from postroom.stores.postgres.migrate import migrate
@@ -43,7 +43,7 @@ FATE_S = 10.0
 
 
 class PostgresStore:
-    capabilities = Capabilities(writers=WRITERS, blocking=True)
+    capabilities = StoreCapabilities(writers=WRITERS, blocking=True)
 
     def __init__(self, url: str, *, clock: Clock | None = None) -> None:
         self._url = url
@@ -87,7 +87,7 @@ class PostgresStore:
         db = self._pool.getconn()
         try:
             alone = getattr(self._begins_alone, "value", False)
-            connection = WriteConnection(db)
+            connection = PostgresWriteConnection(db)
             lock = LOCK_VERSION if alone else LOCK_VERSION_SHARED
             [(version, now, ledger_time)] = connection.begin(lock, (), READ_SQL["begin"])
         except BaseException as error:
@@ -159,12 +159,8 @@ class PostgresStore:
             with contextlib.suppress(psycopg.Error, PoolTimeout):
                 self._pool.check()
 
-    def classify(self, error: Exception) -> tuple[Fault, Exception]:
+    def classify(self, error: Exception) -> tuple[StoreFault, Exception]:
         return classify(error, self._place)
-
-    def seal(self, limit: int) -> int:
-        """The commit numbers and chains events."""
-        return 0
 
     def wipe_log(self) -> None:
         """The server's own business: its logs are for its administrator."""
@@ -188,7 +184,7 @@ class PostgresStore:
             raise classify(error, self._place)[1] from error
         failed: BaseException | None = None
         try:
-            yield PostgresReads(ReadConnection(db))
+            yield PostgresReads(PostgresReadConnection(db))
             db.execute("COMMIT")
         except psycopg.Error as error:
             failed = error

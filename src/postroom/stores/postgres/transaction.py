@@ -19,7 +19,7 @@ from postroom.kernel.ledger import Chaining, EventDraft, Head
 from postroom.kernel.model import Counts
 from postroom.kernel.ports import CountKey, RowFilter
 from postroom.kernel.rows import Row, Stored
-from postroom.stores.postgres.connection import ReadConnection, WriteConnection
+from postroom.stores.postgres.connection import PostgresReadConnection, PostgresWriteConnection
 from postroom.stores.postgres.dialect import READ_SQL, READING, WRITE_SQL, WRITING
 from postroom.stores.postgres.errors import MustWait, Overtaken
 from postroom.stores.sql.budgets import BudgetReads, BudgetWrites
@@ -43,7 +43,7 @@ TRY_VERSION = "SELECT pg_try_advisory_xact_lock('figures'::regclass::oid::int, 0
 
 
 class PostgresReads(MessageReads, QueueReads, FactReads, LedgerReads, BudgetReads):
-    def __init__(self, db: ReadConnection) -> None:
+    def __init__(self, db: PostgresReadConnection) -> None:
         SqlReads.__init__(self, db, READ_SQL, READING)
 
     def ready(self, lines: Sequence[int], limit: int, labels: Sequence[tuple[str, Any]] = ()) -> list[Stored]:
@@ -71,7 +71,7 @@ class PostgresReads(MessageReads, QueueReads, FactReads, LedgerReads, BudgetRead
 
 
 class PostgresTransaction(PostgresReads, MessageWrites, QueueWrites, FactWrites, LedgerWrites, BudgetWrites):
-    def __init__(self, db: WriteConnection, version: int, now: int) -> None:
+    def __init__(self, db: PostgresWriteConnection, version: int, now: int) -> None:
         SqlWrites.__init__(self, db, WRITE_SQL, WRITING)
         self.connection = db
         self.version = version

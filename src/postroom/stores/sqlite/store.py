@@ -26,7 +26,7 @@ from postroom.errors import (
     StoreReadOnly,
 )
 from postroom.kernel.ledger import Head, verify
-from postroom.kernel.ports import Capabilities, Fault, Transaction
+from postroom.kernel.ports import StoreCapabilities, StoreFault, Transaction
 from postroom.stores.sql.steady_time import SteadyTime
 from postroom.stores.sqlite.connection import ReadConnection, WriteConnection
 from postroom.stores.sqlite.errors import named, translated
@@ -66,7 +66,7 @@ class SqliteStore:
         self._name = ":memory:" if path is None else str(path)
         self._vfs = vfs
         self._is_shared = path is None or vfs is not None
-        self.capabilities = Capabilities(reads_inline=not self._is_shared)
+        self.capabilities = StoreCapabilities(reads_inline=not self._is_shared)
         self._clock = clock or SystemClock()
         self._time = SteadyTime()
         self._closed = False
@@ -225,15 +225,11 @@ class SqliteStore:
         finally:
             self._writer_use.release()
 
-    def classify(self, error: Exception) -> tuple[Fault, Exception]:
-        return Fault.FINAL, self._name_error(error)
+    def classify(self, error: Exception) -> tuple[StoreFault, Exception]:
+        return StoreFault.FINAL, self._name_error(error)
 
     def _name_error(self, error: E) -> E | StoreError:
         return named(error, self._name) if isinstance(error, apsw.Error) else error
-
-    def seal(self, limit: int) -> int:
-        """The commit numbers and chains events."""
-        return 0
 
     def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
         """No other process writes."""

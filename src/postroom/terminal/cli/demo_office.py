@@ -91,7 +91,7 @@ SETTINGS: dict[str, Any] = {
     },
 }
 NEXT = [
-    ("postroom start", "open a house of your own"),
+    ("postroom start", "open an office of your own"),
     ('postroom send "hello" --wait', "write to an agent, and wait for its answer"),
     ("postroom trace ID", "a conversation of yours, step by step"),
     ("postroom dead list", "what went wrong for good, and how to try again"),

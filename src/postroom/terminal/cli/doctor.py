@@ -206,7 +206,7 @@ def _security(home: Home, settings: Settings) -> Iterator[DoctorFinding]:
         yield from _mode(path)
     yield from _clear_secrets(home)
     for name in settings.plugins.allowed:
-        yield DoctorFinding(WARN, "plugins", f"{name} runs with all rights of this house")
+        yield DoctorFinding(WARN, "plugins", f"{name} runs with all rights of this office")
     for agent in settings.present_agents():
         provider, _ = settings.choice_of(agent)
         if provider in _PROGRAMS:

@@ -75,12 +75,6 @@ class NotConfirmed(PostroomError):
     code = "NOT_CONFIRMED"
 
 
-class FileTakenByOther(Conflict):
-    """There is {what} "{name}" already. To change it: {fix}"""
-
-    code = "ALREADY_THERE"
-
-
 class NoStore(NotFound):
     """There is no store at {path} yet. Create a queue first, or check --store and POSTROOM_STORE."""
 
@@ -97,10 +91,6 @@ class BackupDamaged(StoreError):
     """The backup {path} cannot be used: {problem}. Nothing was changed. Take another one."""
 
     code = "BACKUP_DAMAGED"
-
-
-class NotKnown(NotFound):
-    """There is no {what} "{name}" {where}. See: {list}"""
 
 
 class StoreUnreadable(StoreError):

@@ -254,14 +254,14 @@ def backfill(
     """Build these days of silver and gold once more from bronze. What is new is taken in first."""
     found, source = lake_of(at, lake), source_of(at)
     _must_exist(found)
-    from postroom.pipeline.jobs.backfill import Days, check_days
+    from postroom.pipeline.jobs.backfill import DayRange, check_days
     from postroom.pipeline.jobs.backfill import backfill as carry_out
     from postroom.pipeline.jobs.parallel import interruptible
     from postroom.pipeline.jobs.run import NORMAL, nothing_to_do
     from postroom.pipeline.jobs.run import run as run_once
     from postroom.pipeline.jobs.session import session, where
 
-    days = Days(_day("--from", first), _day("--to", last or first))
+    days = DayRange(_day("--from", first), _day("--to", last or first))
     if days.last < days.first:
         raise InvalidField("--to", "is before --from")
     check_days(found, days)

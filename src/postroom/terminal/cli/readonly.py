@@ -13,7 +13,7 @@ from urllib.parse import quote
 import apsw
 
 from postroom.errors import StoreCorrupt, StoreReadOnly, StoreTooNew
-from postroom.kernel.ports import Capabilities, Fault, Transaction
+from postroom.kernel.ports import StoreCapabilities, StoreFault, Transaction
 from postroom.kernel.reader import Reader
 from postroom.stores.sqlite.connection import ReadConnection
 from postroom.stores.sqlite.errors import named, translated
@@ -26,7 +26,7 @@ TABLES = frozenset({"meta", "scopes", "queues", "figures", "messages", "contents
 
 
 class ReadOnlyFile:
-    capabilities = Capabilities(reads_inline=True)
+    capabilities = StoreCapabilities(reads_inline=True)
 
     def __init__(self, path: Path, *, immutable: bool = False) -> None:
         """`immutable` promises that nobody writes the file; SQLite then leaves nothing beside it."""
@@ -125,11 +125,8 @@ class ReadOnlyFile:
     def _refuse(self) -> NoReturn:
         raise StoreReadOnly(path=self._name, reason="it was opened for reading")
 
-    def classify(self, error: Exception) -> tuple[Fault, Exception]:
-        return Fault.FINAL, named(error, self._name) if isinstance(error, apsw.Error) else error
-
-    def seal(self, limit: int) -> int:
-        return 0
+    def classify(self, error: Exception) -> tuple[StoreFault, Exception]:
+        return StoreFault.FINAL, named(error, self._name) if isinstance(error, apsw.Error) else error
 
     def wipe_log(self) -> None:
         """Whoever only looks overwrites nothing."""

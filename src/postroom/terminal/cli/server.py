@@ -189,8 +189,8 @@ async def _lake(at: CommandContext, office: "OfficeServices") -> dict[str, Any] 
 
 def _pipeline(lake: dict[str, Any], now: int) -> str:
     """One line: what it does now, or how its last run went, and when the next one is due."""
-    running, house = lake["running"], lake["house"] or {}
-    last, due = house.get("last"), house.get("next_at")
+    running, plans = lake["running"], lake["house"] or {}
+    last, due = plans.get("last"), plans.get("next_at")
     if running:
         step = running.get("progress") or {}
         some = f", {step['step']} {step['done']:,} of {step['total']:,}" if step.get("total") else ""

@@ -35,7 +35,7 @@ class NotImplementedByFake(Exception):
     """The client asks for what this fake does not implement."""
 
 
-class Parameters:
+class CallParameters:
     """The parameters of one call. Whatever is not read was not understood, and `check_read` says so."""
 
     def __init__(self, values: Mapping[str, Any], files: Mapping[str, Attachment] | None = None) -> None:
@@ -196,7 +196,7 @@ async def _hang_up_halfway(request: web.Request, response: web.StreamResponse) -
     return partial
 
 
-async def read_parameters(request: web.Request) -> Parameters:
+async def read_parameters(request: web.Request) -> CallParameters:
     """Query, JSON, form and multipart bodies alike."""
     values: dict[str, Any] = dict(request.query)
     files: dict[str, Attachment] = {}
@@ -208,4 +208,4 @@ async def read_parameters(request: web.Request) -> Parameters:
                 files[name] = Attachment(value.filename, value.file.read(), value.content_type)
             else:
                 values[name] = value
-    return Parameters(values, files)
+    return CallParameters(values, files)

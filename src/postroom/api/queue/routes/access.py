@@ -56,7 +56,7 @@ class NewTenant(RequestBody):
 
 
 class TenantRates(RequestBody):
-    """Requests a minute; what is left out stays as the house has it."""
+    """Requests a minute; what is left out stays as it is for all."""
 
     key: Rate | None = None
     user: Rate | None = None
@@ -198,6 +198,6 @@ def _add_tenants(routes: APIRouter) -> None:
 
     @routes.put("/tenants/{slug}/rates", openapi_extra=needs(Tenants.SET_RATES))
     async def set_rates(call: Calling, slug: str, body: TenantRates) -> Json:
-        """How many requests a minute the tenant has; also for the tenant of the house itself."""
+        """How many requests a minute the tenant has; also for the owner's own tenant."""
         rates = body.model_dump(exclude_none=True)
         return one(await call.services.tenants.set_rates(call.caller, slug, rates))

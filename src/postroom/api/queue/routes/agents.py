@@ -12,6 +12,6 @@ from postroom.services.housekeepers import Housekeepers
 def add(routes: APIRouter) -> None:
     @routes.get("/system-agents", openapi_extra=needs(Housekeepers.LIST))
     async def list_agents(call: Calling) -> Json:
-        """Who keeps house, how often, how the last run went. Figures of the whole house are for its owner."""
+        """The housekeepers, how often each runs, how its last run went. Figures are for the owner."""
         found = await call.services.housekeepers.list_all(call.caller)
         return many([views.housekeeper(each, figures=call.caller.is_owner) for each in found])

@@ -9,7 +9,7 @@ from postroom.clock import SECOND
 from postroom.testing.held_clock import HeldClock
 from postroom.testing.platforms.discord.messages import ChannelMessages
 from postroom.testing.platforms.discord.objects import DiscordChannel, SnowflakeMint
-from postroom.testing.platforms.http import NotImplementedByFake, Parameters, Refusal
+from postroom.testing.platforms.http import CallParameters, NotImplementedByFake, Refusal
 from postroom.testing.platforms.transcript import Act, Transcript
 
 ACKNOWLEDGE_WITHIN = 3 * SECOND
@@ -46,10 +46,10 @@ class Interactions:
         self._open[interaction.token] = interaction
         return interaction
 
-    def respond(self, interaction_id: str, token: str, parameters: Parameters) -> dict[str, Any]:
+    def respond(self, interaction_id: str, token: str, parameters: CallParameters) -> dict[str, Any]:
         interaction = self._open.get(token)
         kind = parameters.number("type")
-        data = Parameters(parameters.structure("data", {}), parameters.files)
+        data = CallParameters(parameters.structure("data", {}), parameters.files)
         parameters.ignore("with_response")
         if interaction is None or interaction.id != interaction_id:
             raise Refusal(404, "Unknown interaction", code=10062)
@@ -86,7 +86,7 @@ class Interactions:
         }
         return {"interaction": described, "resource": resource}
 
-    def follow_up(self, token: str, parameters: Parameters) -> dict[str, Any]:
+    def follow_up(self, token: str, parameters: CallParameters) -> dict[str, Any]:
         interaction = self._of_token(token)
         parameters.ignore("wait", "with_components")
         message, _ = self._messages.send(interaction.channel, parameters, interaction=interaction.id)
@@ -94,7 +94,7 @@ class Interactions:
             interaction.message_id = message["id"]
         return message
 
-    def edit_original(self, token: str, parameters: Parameters) -> dict[str, Any]:
+    def edit_original(self, token: str, parameters: CallParameters) -> dict[str, Any]:
         """Fills in an answer that was promised (deferred), or changes the message answered or pressed."""
         interaction = self._of_token(token)
         if interaction.message_id is None:

@@ -6,7 +6,7 @@ from typing import Any
 from postroom.clock import SECOND, iso
 from postroom.testing.held_clock import HeldClock
 from postroom.testing.platforms.discord.objects import DiscordChannel, SnowflakeMint
-from postroom.testing.platforms.http import NotImplementedByFake, Parameters, Refusal
+from postroom.testing.platforms.http import CallParameters, NotImplementedByFake, Refusal
 from postroom.testing.platforms.transcript import Attachment, Delivery, OfferedButton, Transcript
 
 CONTENT_LIMIT = 2000
@@ -73,7 +73,7 @@ class ChannelMessages:
         return message
 
     def send(
-        self, channel: DiscordChannel, parameters: Parameters, **extra: Any
+        self, channel: DiscordChannel, parameters: CallParameters, **extra: Any
     ) -> tuple[dict[str, Any], bool]:
         """The message of a call, and whether it is new: with a nonce that was seen it is the earlier one."""
         nonce, enforced = parameters.get("nonce"), parameters.flag("enforce_nonce")
@@ -109,7 +109,7 @@ class ChannelMessages:
         )
         return message, True
 
-    def edit(self, channel_id: str, message_id: str, parameters: Parameters) -> dict[str, Any]:
+    def edit(self, channel_id: str, message_id: str, parameters: CallParameters) -> dict[str, Any]:
         message = self.get(channel_id, message_id)
         if message["author"]["id"] != self._bot["id"]:
             raise Refusal(403, "Cannot edit a message authored by another user", code=50005)
@@ -145,7 +145,7 @@ class ChannelMessages:
             raise Refusal(404, "Unknown Message", code=10008)
         return message
 
-    def history(self, channel_id: str, parameters: Parameters) -> list[dict[str, Any]]:
+    def history(self, channel_id: str, parameters: CallParameters) -> list[dict[str, Any]]:
         """Newest first, whichever way it was asked for."""
         limit = parameters.number("limit", 50)
         after, before = parameters.number("after"), parameters.number("before")
@@ -161,7 +161,7 @@ class ChannelMessages:
     def file_at(self, path: str) -> Attachment | None:
         return self._files.get(path)
 
-    def _read(self, parameters: Parameters, before: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _read(self, parameters: CallParameters, before: dict[str, Any] | None = None) -> dict[str, Any]:
         before = before or {"content": "", "components": [], "flags": 0}
         content = parameters.text("content", before["content"])
         components = parameters.structure("components", before["components"])

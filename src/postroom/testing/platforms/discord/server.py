@@ -29,7 +29,13 @@ from postroom.testing.platforms.discord.objects import (
     render_user,
 )
 from postroom.testing.platforms.faults import RateLimited
-from postroom.testing.platforms.http import HttpPlatform, Parameters, Refusal, answer_json, read_parameters
+from postroom.testing.platforms.http import (
+    CallParameters,
+    HttpPlatform,
+    Refusal,
+    answer_json,
+    read_parameters,
+)
 from postroom.testing.platforms.transcript import Act, Attachment, Delivery
 
 TOKEN = "MTE0.Fake.discord-token"
@@ -210,11 +216,11 @@ class FakeDiscord(HttpPlatform):
         if request.headers.get("Authorization") != f"Bot {self.token}":
             raise Refusal(401, "401: Unauthorized")
 
-    async def _read(self, request: web.Request) -> Parameters:
+    async def _read(self, request: web.Request) -> CallParameters:
         """JSON, or the field `payload_json` of a form beside the files."""
         parameters = await read_parameters(request)
         if "payload_json" in parameters:
-            return Parameters(parameters.structure("payload_json"), parameters.files)
+            return CallParameters(parameters.structure("payload_json"), parameters.files)
         return parameters
 
     def _find_channel(self, request: web.Request) -> DiscordChannel:

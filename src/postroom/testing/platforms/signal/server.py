@@ -11,7 +11,7 @@ from typing import Any, Literal
 from postroom.testing.held_clock import HeldClock
 from postroom.testing.platforms.base import FakePlatform, InboundEvent, Person
 from postroom.testing.platforms.faults import CallHeld, ConnectionDropped, RateLimited, ServerFailed
-from postroom.testing.platforms.http import NotImplementedByFake, Parameters, Refusal
+from postroom.testing.platforms.http import CallParameters, NotImplementedByFake, Refusal
 from postroom.testing.platforms.line_server import LineServer
 from postroom.testing.platforms.transcript import Act, Attachment, Delivery
 
@@ -48,7 +48,7 @@ class FakeSignal(FakePlatform):
         self._attachments: dict[str, Attachment] = {}
         self._last_timestamp = 0
         self._arrived = asyncio.Event()
-        self._calls: dict[str, Callable[[Parameters], Any]] = {
+        self._calls: dict[str, Callable[[CallParameters], Any]] = {
             "version": lambda parameters: {"version": "0.14.6"},
             "listAccounts": lambda parameters: [{"number": ACCOUNT}],
             "send": self._send,
@@ -188,7 +188,7 @@ class FakeSignal(FakePlatform):
             case CallHeld(when="before"):
                 await fault.stop_here()
         try:
-            result = await self._execute(client, method, Parameters(request.get("params", {})))
+            result = await self._execute(client, method, CallParameters(request.get("params", {})))
         except Refusal as refusal:
             details = refusal.details.get("data")
             await client.respond(number, error=(refusal.status, refusal.message, details))
@@ -206,7 +206,7 @@ class FakeSignal(FakePlatform):
         if method == "subscribeReceive":
             await self._subscribe(client)
 
-    async def _execute(self, client: "_SignalClient", method: str, parameters: Parameters) -> Any:
+    async def _execute(self, client: "_SignalClient", method: str, parameters: CallParameters) -> Any:
         parameters.ignore("account")
         match method:
             case "subscribeReceive":
@@ -224,7 +224,7 @@ class FakeSignal(FakePlatform):
         parameters.check_read(method)
         return result
 
-    async def _receive(self, parameters: Parameters) -> list[dict[str, Any]]:
+    async def _receive(self, parameters: CallParameters) -> list[dict[str, Any]]:
         """Messages now, or as soon as some come; they are acknowledged to Signal when this answers."""
         timeout, most = float(parameters.get("timeout", 3)), parameters.number("maxMessages", 100)
         parameters.check_read("receive")
@@ -243,7 +243,7 @@ class FakeSignal(FakePlatform):
         handed, self._waiting = self._waiting[:most], self._waiting[most:]
         return handed
 
-    def _send(self, parameters: Parameters) -> dict[str, Any]:
+    def _send(self, parameters: CallParameters) -> dict[str, Any]:
         chats = self._read_targets(parameters)
         text = parameters.text("message")
         given = _as_list(parameters.get("attachments")) + _as_list(parameters.get("attachment"))
@@ -287,7 +287,7 @@ class FakeSignal(FakePlatform):
         delivery.text = text
         self.transcript.note_change()
 
-    def _read_targets(self, parameters: Parameters) -> list[str]:
+    def _read_targets(self, parameters: CallParameters) -> list[str]:
         chats = _as_list(parameters.get("recipient")) + _as_list(parameters.get("groupId"))
         if not chats:
             raise Refusal(USER_ERROR, "No recipients given")
@@ -302,27 +302,27 @@ class FakeSignal(FakePlatform):
         response = {"timestamp": self._mint(), "results": [result]}
         return RATE_LIMIT_ERROR, "Failed to send message due to rate limiting", {"response": response}
 
-    def _send_typing(self, parameters: Parameters) -> dict[str, Any]:
+    def _send_typing(self, parameters: CallParameters) -> dict[str, Any]:
         chats = self._read_targets(parameters)
         if not parameters.flag("stop"):
             for chat in chats:
                 self.transcript.add_act(Act("typing", chat, self.clock.now()))
         return {}
 
-    def _send_reaction(self, parameters: Parameters) -> dict[str, Any]:
+    def _send_reaction(self, parameters: CallParameters) -> dict[str, Any]:
         parameters.ignore("targetAuthor")
         data = {"message_id": parameters.text("targetTimestamp"), "emoji": [parameters.text("emoji")]}
         for chat in self._read_targets(parameters):
             self.transcript.add_act(Act("reaction", chat, self.clock.now(), data))
         return {"timestamp": self._mint()}
 
-    def _send_receipt(self, parameters: Parameters) -> dict[str, Any]:
+    def _send_receipt(self, parameters: CallParameters) -> dict[str, Any]:
         data = {"message_id": parameters.text("targetTimestamp"), "type": parameters.text("type", "read")}
         for chat in self._read_targets(parameters):
             self.transcript.add_act(Act("read", chat, self.clock.now(), data))
         return {"timestamp": self._mint()}
 
-    def _delete(self, parameters: Parameters) -> dict[str, Any]:
+    def _delete(self, parameters: CallParameters) -> dict[str, Any]:
         timestamp = parameters.text("targetTimestamp")
         for chat in self._read_targets(parameters):
             if delivery := self.transcript.find(chat, timestamp):
@@ -330,7 +330,7 @@ class FakeSignal(FakePlatform):
         self.transcript.note_change()
         return {"timestamp": self._mint()}
 
-    def _get_attachment(self, parameters: Parameters) -> dict[str, Any]:
+    def _get_attachment(self, parameters: CallParameters) -> dict[str, Any]:
         parameters.ignore("recipient", "groupId")
         file = self._attachments.get(parameters.text("id"))
         if file is None:

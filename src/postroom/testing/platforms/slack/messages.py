@@ -4,7 +4,7 @@ from typing import Any
 
 from postroom.clock import SECOND
 from postroom.testing.held_clock import HeldClock
-from postroom.testing.platforms.http import NotImplementedByFake, Parameters, Refusal
+from postroom.testing.platforms.http import CallParameters, NotImplementedByFake, Refusal
 from postroom.testing.platforms.transcript import Attachment, Delivery, OfferedButton, Transcript
 
 TEXT_LIMIT = 40_000
@@ -36,7 +36,7 @@ class SlackMessages:
         return message
 
     def post(
-        self, channel: str, parameters: Parameters, attachments: tuple[Attachment, ...] = ()
+        self, channel: str, parameters: CallParameters, attachments: tuple[Attachment, ...] = ()
     ) -> dict[str, Any]:
         content = self._read(parameters, required=not attachments)
         thread = parameters.get("thread_ts")
@@ -70,7 +70,7 @@ class SlackMessages:
             )
         )
 
-    def update(self, channel: str, ts: str, parameters: Parameters) -> dict[str, Any]:
+    def update(self, channel: str, ts: str, parameters: CallParameters) -> dict[str, Any]:
         message = self.get_own(channel, ts)
         content = self._read(parameters, required=True)
         parameters.ignore("link_names", "parse")
@@ -105,7 +105,7 @@ class SlackMessages:
             raise slack_error("cant_update_message")
         return message
 
-    def history(self, channel: str, parameters: Parameters, thread: str | None = None) -> dict[str, Any]:
+    def history(self, channel: str, parameters: CallParameters, thread: str | None = None) -> dict[str, Any]:
         """A channel's own messages, newest first; of a thread all, oldest first."""
         oldest, latest = float(parameters.get("oldest", 0)), float(parameters.get("latest", "inf"))
         inclusive, limit = parameters.flag("inclusive"), parameters.number("limit", 100)
@@ -127,7 +127,7 @@ class SlackMessages:
             answer["response_metadata"] = {"next_cursor": str(offset + limit)}
         return answer
 
-    def _read(self, parameters: Parameters, *, required: bool) -> dict[str, Any]:
+    def _read(self, parameters: CallParameters, *, required: bool) -> dict[str, Any]:
         text = parameters.text("text")
         blocks = parameters.structure("blocks", [])
         if required and not text and not blocks:

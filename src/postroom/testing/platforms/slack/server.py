@@ -15,9 +15,9 @@ from postroom.testing.held_clock import HeldClock
 from postroom.testing.platforms.base import InboundEvent, Person
 from postroom.testing.platforms.faults import RateLimited
 from postroom.testing.platforms.http import (
+    CallParameters,
     HttpPlatform,
     NotImplementedByFake,
-    Parameters,
     Refusal,
     answer_json,
     read_parameters,
@@ -209,7 +209,7 @@ class FakeSlack(HttpPlatform):
         await self.webhook.close()
         await self.socket.close()
 
-    def _list_calls(self) -> dict[str, Callable[[Parameters], dict[str, Any]]]:
+    def _list_calls(self) -> dict[str, Callable[[CallParameters], dict[str, Any]]]:
         return {
             "auth.test": self._test_auth,
             "apps.connections.open": lambda parameters: {"url": f"ws://127.0.0.1:{self.port}/link"},
@@ -245,28 +245,28 @@ class FakeSlack(HttpPlatform):
         headers = {"X-OAuth-Scopes": "chat:write,im:history,app_mentions:read,files:write,files:read"}
         return answer_json({"ok": True, **answer}, headers=headers)
 
-    def _test_auth(self, parameters: Parameters) -> dict[str, Any]:
+    def _test_auth(self, parameters: CallParameters) -> dict[str, Any]:
         names = {"url": "https://office.slack.com/", "team": "Office", "user": "office"}
         return {**names, "team_id": TEAM, "user_id": BOT_USER, "bot_id": BOT, "is_enterprise_install": False}
 
-    def _post(self, parameters: Parameters) -> dict[str, Any]:
+    def _post(self, parameters: CallParameters) -> dict[str, Any]:
         channel = self._channel(parameters)
         message = self._messages.post(channel, parameters)
         parameters.check_read("chat.postMessage")
         self._tell_message(channel, message)
         return {"channel": channel, "ts": message["ts"], "message": message}
 
-    def _update(self, parameters: Parameters) -> dict[str, Any]:
+    def _update(self, parameters: CallParameters) -> dict[str, Any]:
         channel, ts = self._channel(parameters), parameters.text("ts")
         message = self._messages.update(channel, ts, parameters)
         return {"channel": channel, "ts": ts, "text": message["text"], "message": message}
 
-    def _delete(self, parameters: Parameters) -> dict[str, Any]:
+    def _delete(self, parameters: CallParameters) -> dict[str, Any]:
         channel, ts = self._channel(parameters), parameters.text("ts")
         self._messages.delete(channel, ts)
         return {"channel": channel, "ts": ts}
 
-    def _channel(self, parameters: Parameters) -> str:
+    def _channel(self, parameters: CallParameters) -> str:
         channel = parameters.text("channel")
         if channel in self._people:
             return self._open_direct(self._people[channel])
@@ -274,14 +274,14 @@ class FakeSlack(HttpPlatform):
             raise slack_error("channel_not_found")
         return channel
 
-    def _open_conversation(self, parameters: Parameters) -> dict[str, Any]:
+    def _open_conversation(self, parameters: CallParameters) -> dict[str, Any]:
         person = self._people.get(parameters.text("users"))
         parameters.ignore("return_im")
         if person is None:
             raise slack_error("user_not_found")
         return {"channel": {"id": self._open_direct(person)}}
 
-    def _get_user(self, parameters: Parameters) -> dict[str, Any]:
+    def _get_user(self, parameters: CallParameters) -> dict[str, Any]:
         person = self._people.get(parameters.text("user"))
         if person is None:
             raise slack_error("user_not_found")
@@ -289,7 +289,7 @@ class FakeSlack(HttpPlatform):
         described = {"id": person.id, "name": person.username or person.name, "is_bot": False}
         return {"user": {**described, "real_name": person.name, "profile": profile}}
 
-    def _react(self, parameters: Parameters) -> dict[str, Any]:
+    def _react(self, parameters: CallParameters) -> dict[str, Any]:
         channel, ts = self._channel(parameters), parameters.text("timestamp")
         if self._messages.find(channel, ts) is None:
             raise slack_error("message_not_found")
@@ -297,13 +297,13 @@ class FakeSlack(HttpPlatform):
         self.transcript.add_act(Act("reaction", channel, self.clock.now(), data))
         return {}
 
-    def _set_status(self, parameters: Parameters) -> dict[str, Any]:
+    def _set_status(self, parameters: CallParameters) -> dict[str, Any]:
         channel = parameters.text("channel_id")
         data = {"thread": parameters.text("thread_ts"), "text": parameters.text("status")}
         self.transcript.add_act(Act("typing", channel, self.clock.now(), data))
         return {}
 
-    def _open_upload(self, parameters: Parameters) -> dict[str, Any]:
+    def _open_upload(self, parameters: CallParameters) -> dict[str, Any]:
         name, length = parameters.text("filename"), parameters.number("length")
         parameters.ignore("alt_txt", "snippet_type")
         if length < 1:
@@ -324,7 +324,7 @@ class FakeSlack(HttpPlatform):
         self._files[request.match_info["file"]] = Attachment(name, content)
         return web.Response(text="OK - 1")
 
-    def _complete_upload(self, parameters: Parameters) -> dict[str, Any]:
+    def _complete_upload(self, parameters: CallParameters) -> dict[str, Any]:
         entries = parameters.structure("files", [])
         attachments = []
         for entry in entries:
@@ -337,7 +337,7 @@ class FakeSlack(HttpPlatform):
             raise slack_error("channel_not_found")
         values = {"text": parameters.text("initial_comment"), "thread_ts": parameters.get("thread_ts")}
         parameters.ignore("channels")
-        message = self._messages.post(channel, Parameters(values), tuple(attachments))
+        message = self._messages.post(channel, CallParameters(values), tuple(attachments))
         self._tell_message(channel, message)
         return {"files": [{"id": entry["id"], "title": entry.get("title")} for entry in entries]}
 

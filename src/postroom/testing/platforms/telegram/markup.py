@@ -6,7 +6,7 @@ import html
 import re
 from typing import Any
 
-from postroom.testing.platforms.http import NotImplementedByFake, Parameters, Refusal
+from postroom.testing.platforms.http import CallParameters, NotImplementedByFake, Refusal
 
 ENTITY_TYPES = {
     "mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number", "bold", "italic",
@@ -28,7 +28,7 @@ def utf16_length(text: str) -> int:
 
 
 def read_formatted(
-    parameters: Parameters, field: str, entities_field: str
+    parameters: CallParameters, field: str, entities_field: str
 ) -> tuple[str, list[dict[str, Any]]]:
     """The text of a call and its entities, however the caller gave them."""
     text = parameters.text(field)

@@ -4,7 +4,7 @@ from typing import Any
 
 from postroom.clock import SECOND
 from postroom.testing.held_clock import HeldClock
-from postroom.testing.platforms.http import NotImplementedByFake, Parameters, Refusal
+from postroom.testing.platforms.http import CallParameters, NotImplementedByFake, Refusal
 from postroom.testing.platforms.telegram.chats import FileStore, StoredFile, TelegramChat, render_file
 from postroom.testing.platforms.telegram.markup import read_formatted, utf16_length
 from postroom.testing.platforms.transcript import Act, Delivery, OfferedButton, Transcript
@@ -35,7 +35,7 @@ class BotMessages:
         # to.
         self.stored: dict[tuple[int, int], dict[str, Any]] = {}
 
-    def send_message(self, parameters: Parameters) -> dict[str, Any]:
+    def send_message(self, parameters: CallParameters) -> dict[str, Any]:
         chat = self.find_chat(parameters)
         text, entities = read_formatted(parameters, "text", "entities")
         if not text:
@@ -47,7 +47,7 @@ class BotMessages:
             content["entities"] = entities
         return self._deliver(chat, parameters, content, text, entities, [])
 
-    def send_file(self, kind: str, parameters: Parameters) -> dict[str, Any]:
+    def send_file(self, kind: str, parameters: CallParameters) -> dict[str, Any]:
         chat = self.find_chat(parameters)
         stored = self._read_file(kind, parameters.get(kind), parameters)
         # What describes the file (its length, who plays) is shown with it and changes nothing else.
@@ -61,14 +61,14 @@ class BotMessages:
             content |= {"caption": caption, "caption_entities": entities}
         return self._deliver(chat, parameters, content, caption, entities, [stored])
 
-    def send_album(self, parameters: Parameters) -> list[dict[str, Any]]:
+    def send_album(self, parameters: CallParameters) -> list[dict[str, Any]]:
         chat = self.find_chat(parameters)
         items = parameters.structure("media", [])
         if len(items) not in ALBUM:
             raise Refusal(400, "Bad Request: wrong number of messages in the media group; expected 2 to 10")
         prepared = []
         for item in items:
-            entry = Parameters(item, parameters.files)
+            entry = CallParameters(item, parameters.files)
             kind = entry.text("type")
             stored = self._read_file(kind, entry.get("media"), parameters)
             entry.ignore("disable_content_type_detection", "width", "height", "duration")
@@ -86,7 +86,7 @@ class BotMessages:
             sent.append(self._write(chat, placement, content, caption, entities, [stored]))
         return sent
 
-    def edit_text(self, parameters: Parameters) -> dict[str, Any]:
+    def edit_text(self, parameters: CallParameters) -> dict[str, Any]:
         _, message, delivery = self._find_own(parameters, "edit")
         text, entities = read_formatted(parameters, "text", "entities")
         keyboard = self._read_keyboard(parameters)
@@ -110,7 +110,7 @@ class BotMessages:
         self._set_keyboard(message, delivery, keyboard)
         return message
 
-    def edit_keyboard(self, parameters: Parameters) -> dict[str, Any]:
+    def edit_keyboard(self, parameters: CallParameters) -> dict[str, Any]:
         _, message, delivery = self._find_own(parameters, "edit")
         keyboard = self._read_keyboard(parameters)
         if keyboard == _keyboard_of(message):
@@ -119,7 +119,7 @@ class BotMessages:
         self._set_keyboard(message, delivery, keyboard)
         return message
 
-    def delete(self, parameters: Parameters) -> bool:
+    def delete(self, parameters: CallParameters) -> bool:
         chat, message, delivery = self._find_own(parameters, "delete")
         parameters.check_read("deleteMessage")
         delivery.deleted = True
@@ -127,7 +127,7 @@ class BotMessages:
         self._transcript.note_change()
         return True
 
-    def send_action(self, parameters: Parameters) -> bool:
+    def send_action(self, parameters: CallParameters) -> bool:
         chat = self.find_chat(parameters)
         action = parameters.text("action")
         thread = parameters.get("message_thread_id")
@@ -136,7 +136,7 @@ class BotMessages:
         )
         return True
 
-    def react(self, parameters: Parameters) -> bool:
+    def react(self, parameters: CallParameters) -> bool:
         chat = self.find_chat(parameters)
         message_id = parameters.number("message_id")
         if (chat.id, message_id) not in self.stored:
@@ -147,7 +147,7 @@ class BotMessages:
         self._transcript.add_act(Act("reaction", str(chat.id), self._clock.now(), data))
         return True
 
-    def find_chat(self, parameters: Parameters) -> TelegramChat:
+    def find_chat(self, parameters: CallParameters) -> TelegramChat:
         given = parameters.text("chat_id")
         chat = next((c for c in self._chats.values() if given in (str(c.id), f"@{c.username}")), None)
         if chat is None:
@@ -165,7 +165,7 @@ class BotMessages:
     def _deliver(
         self,
         chat: TelegramChat,
-        parameters: Parameters,
+        parameters: CallParameters,
         content: dict[str, Any],
         text: str,
         entities: list[dict[str, Any]],
@@ -176,7 +176,7 @@ class BotMessages:
         parameters.check_read("this message")
         return self._write(chat, placement, content, text, entities, files)
 
-    def _read_placement(self, chat: TelegramChat, parameters: Parameters) -> dict[str, Any]:
+    def _read_placement(self, chat: TelegramChat, parameters: CallParameters) -> dict[str, Any]:
         """Where the message stands and what hangs on it: topic, reply, keyboard."""
         placement: dict[str, Any] = {}
         thread = parameters.get("message_thread_id")
@@ -238,7 +238,9 @@ class BotMessages:
         )
         return message
 
-    def _find_own(self, parameters: Parameters, verb: str) -> tuple[TelegramChat, dict[str, Any], Delivery]:
+    def _find_own(
+        self, parameters: CallParameters, verb: str
+    ) -> tuple[TelegramChat, dict[str, Any], Delivery]:
         chat = self.find_chat(parameters)
         message_id = parameters.number("message_id")
         message = self.stored.get((chat.id, message_id))
@@ -249,14 +251,14 @@ class BotMessages:
             raise Refusal(400, f"Bad Request: message can't be {verb.rstrip('e')}ed")
         return chat, message, delivery
 
-    def _read_caption(self, parameters: Parameters) -> tuple[str, list[dict[str, Any]]]:
+    def _read_caption(self, parameters: CallParameters) -> tuple[str, list[dict[str, Any]]]:
         caption, entities = read_formatted(parameters, "caption", "caption_entities")
         if utf16_length(caption) > CAPTION_LIMIT:
             raise Refusal(400, "Bad Request: message caption is too long")
         parameters.ignore("show_caption_above_media")
         return caption, entities
 
-    def _read_file(self, kind: str, given: Any, parameters: Parameters) -> StoredFile:
+    def _read_file(self, kind: str, given: Any, parameters: CallParameters) -> StoredFile:
         name = (
             given.removeprefix("attach://")
             if isinstance(given, str) and given.startswith("attach://")
@@ -275,7 +277,7 @@ class BotMessages:
             raise NotImplementedByFake("files by URL")
         raise Refusal(400, "Bad Request: wrong file identifier/HTTP URL specified")
 
-    def _read_keyboard(self, parameters: Parameters) -> list[list[dict[str, Any]]]:
+    def _read_keyboard(self, parameters: CallParameters) -> list[list[dict[str, Any]]]:
         markup = parameters.structure("reply_markup") or {}
         if set(markup) - {"inline_keyboard"}:
             raise NotImplementedByFake(f"keyboards of the kind {', '.join(sorted(markup))}")

@@ -11,9 +11,9 @@ from postroom.testing.held_clock import HeldClock
 from postroom.testing.platforms.base import InboundEvent, Person
 from postroom.testing.platforms.faults import RateLimited, ServerFailed
 from postroom.testing.platforms.http import (
+    CallParameters,
     HttpPlatform,
     NotImplementedByFake,
-    Parameters,
     Refusal,
     answer_json,
     read_parameters,
@@ -27,7 +27,7 @@ from postroom.testing.platforms.telegram.chats import (
 )
 from postroom.testing.platforms.telegram.markup import find_marks
 from postroom.testing.platforms.telegram.messages import BotMessages
-from postroom.testing.platforms.telegram.updates import UpdateQueue
+from postroom.testing.platforms.telegram.updates import PendingUpdates
 from postroom.testing.platforms.transcript import Act, Attachment, Delivery
 from postroom.testing.platforms.webhook_sender import WebhookAttempt, WebhookSender
 
@@ -62,7 +62,7 @@ class FakeTelegram(HttpPlatform):
         self.commands: dict[str, list[dict[str, str]]] = {}
         self._chats: dict[int, TelegramChat] = {}
         self._files = FileStore()
-        self._updates = UpdateQueue(self.clock, self.faults, self._inspect_webhook_answer)
+        self._updates = PendingUpdates(self.clock, self.faults, self._inspect_webhook_answer)
         self._messages = BotMessages(self.clock, self.transcript, self._chats, self._files, self.bot)
         self._presses: dict[str, int] = {}
         self._sent_updates: dict[str, dict[str, Any]] = {}
@@ -184,9 +184,9 @@ class FakeTelegram(HttpPlatform):
         await super()._close()
         await self._updates.webhook.close()
 
-    def _list_calls(self) -> dict[str, Callable[[Parameters], Any]]:
+    def _list_calls(self) -> dict[str, Callable[[CallParameters], Any]]:
         messages, updates = self._messages, self._updates
-        calls: dict[str, Callable[[Parameters], Any]] = {
+        calls: dict[str, Callable[[CallParameters], Any]] = {
             "getMe": self._get_me,
             "getUpdates": updates.get_updates,
             "setWebhook": updates.set_webhook,
@@ -230,17 +230,17 @@ class FakeTelegram(HttpPlatform):
         self.transcript.add_act(Act("download", "", self.clock.now(), {"name": stored.attachment.name}))
         return web.Response(body=stored.attachment.content, content_type="application/octet-stream")
 
-    def _get_me(self, parameters: Parameters) -> dict[str, Any]:
+    def _get_me(self, parameters: CallParameters) -> dict[str, Any]:
         return {
             **self.bot, "can_join_groups": True, "can_read_all_group_messages": True,
             "supports_inline_queries": False, }  # fmt: skip
 
-    def _get_chat(self, parameters: Parameters) -> dict[str, Any]:
+    def _get_chat(self, parameters: CallParameters) -> dict[str, Any]:
         chat = self._messages.find_chat(parameters).render()
         # Fields that Telegram sends with every full description of a chat.
         return {**chat, "accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": NO_GIFTS}
 
-    def _get_file(self, parameters: Parameters) -> dict[str, Any]:
+    def _get_file(self, parameters: CallParameters) -> dict[str, Any]:
         stored = self._files.get(parameters.text("file_id").removesuffix("-small"))
         if stored is None:
             raise Refusal(400, "Bad Request: invalid file_id")
@@ -248,7 +248,7 @@ class FakeTelegram(HttpPlatform):
             raise Refusal(400, "Bad Request: file is too big")
         return {**stored.render(), "file_path": stored.path}
 
-    def _answer_press(self, parameters: Parameters) -> bool:
+    def _answer_press(self, parameters: CallParameters) -> bool:
         pressed = self._presses.get(parameters.text("callback_query_id"))
         if pressed is None or self.clock.now() - pressed > PRESS_ANSWERABLE:
             raise Refusal(
@@ -259,7 +259,7 @@ class FakeTelegram(HttpPlatform):
         self.transcript.add_act(Act("button answer", "", self.clock.now(), data))
         return True
 
-    def _set_commands(self, parameters: Parameters) -> bool:
+    def _set_commands(self, parameters: CallParameters) -> bool:
         commands = parameters.structure("commands", [])
         scope = parameters.structure("scope") or {"type": "default"}
         if any(not command.get("description") for command in commands):
@@ -267,7 +267,7 @@ class FakeTelegram(HttpPlatform):
         self.commands[scope["type"]] = commands
         return True
 
-    def _get_commands(self, parameters: Parameters) -> list[dict[str, str]]:
+    def _get_commands(self, parameters: CallParameters) -> list[dict[str, str]]:
         scope = parameters.structure("scope") or {"type": "default"}
         return self.commands.get(scope["type"], [])
 

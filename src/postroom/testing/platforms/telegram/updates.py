@@ -7,7 +7,7 @@ from typing import Any
 from postroom.clock import SECOND
 from postroom.testing.held_clock import HeldClock
 from postroom.testing.platforms.faults import FaultPlan
-from postroom.testing.platforms.http import Parameters, Refusal
+from postroom.testing.platforms.http import CallParameters, Refusal
 from postroom.testing.platforms.webhook_sender import PushedEvent, WebhookAttempt, WebhookSender
 
 KEPT = 24 * 3600 * SECOND
@@ -23,7 +23,7 @@ OTHER_POLLER = (
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 
-class UpdateQueue:
+class PendingUpdates:
     def __init__(self, clock: HeldClock, faults: FaultPlan, inspect: Any) -> None:
         self._clock = clock
         self._waiting: list[tuple[int, dict[str, Any]]] = []
@@ -60,7 +60,7 @@ class UpdateQueue:
             self.webhook.push(PushedEvent(str(update["update_id"]), json.dumps(update).encode()))
         self._wake()
 
-    async def get_updates(self, parameters: Parameters) -> list[dict[str, Any]]:
+    async def get_updates(self, parameters: CallParameters) -> list[dict[str, Any]]:
         offset = parameters.number("offset")
         limit = parameters.number("limit", 100)
         timeout = parameters.number("timeout")
@@ -77,7 +77,7 @@ class UpdateQueue:
             await self._wait(deadline)
         return found
 
-    def set_webhook(self, parameters: Parameters) -> bool:
+    def set_webhook(self, parameters: CallParameters) -> bool:
         url = parameters.text("url")
         self._secret = parameters.text("secret_token")
         parameters.ignore("max_connections")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from postroom.testing.platforms.http import NotImplementedByFake, Parameters, Refusal
+from postroom.testing.platforms.http import CallParameters, NotImplementedByFake, Refusal
 from postroom.testing.platforms.transcript import Attachment, OfferedButton
 from postroom.testing.platforms.whatsapp.media import MediaStore
 
@@ -40,10 +40,10 @@ def graph_error(status: int, code: int, message: str, details: str = "") -> Refu
 
 
 def read_draft(
-    parameters: Parameters, media: MediaStore, templates: dict[str, MessageTemplate]
+    parameters: CallParameters, media: MediaStore, templates: dict[str, MessageTemplate]
 ) -> MessageDraft:
     kind = parameters.text("type", "text")
-    content = Parameters(parameters.structure(kind, {}))
+    content = CallParameters(parameters.structure(kind, {}))
     match kind:
         case "text":
             draft = MessageDraft(_check_length(content.text("body"), TEXT_LIMIT, "text.body"))
@@ -66,7 +66,7 @@ def _check_length(text: str, limit: int, field: str) -> str:
     return text
 
 
-def _read_media(content: Parameters, media: MediaStore) -> MessageDraft:
+def _read_media(content: CallParameters, media: MediaStore) -> MessageDraft:
     if "link" in content:
         raise NotImplementedByFake("media by link")
     stored = media.find(content.text("id"))
@@ -81,8 +81,8 @@ def _read_media(content: Parameters, media: MediaStore) -> MessageDraft:
     return MessageDraft(caption, attachments=(attachment,))
 
 
-def _read_interactive(content: Parameters) -> MessageDraft:
-    kind, action = content.text("type"), Parameters(content.structure("action", {}))
+def _read_interactive(content: CallParameters) -> MessageDraft:
+    kind, action = content.text("type"), CallParameters(content.structure("action", {}))
     for part in ("header", "footer"):
         if content.get(part):
             raise NotImplementedByFake(f"interactive messages with a {part}")
@@ -113,7 +113,7 @@ def _read_interactive(content: Parameters) -> MessageDraft:
     return MessageDraft(text, tuple(OfferedButton(reply["title"], reply["id"]) for reply in replies))
 
 
-def _read_template(content: Parameters, templates: dict[str, MessageTemplate]) -> MessageDraft:
+def _read_template(content: CallParameters, templates: dict[str, MessageTemplate]) -> MessageDraft:
     name, language = content.text("name"), content.structure("language", {}).get("code")
     template = templates.get(name)
     if template is None or template.language != language:

@@ -14,9 +14,9 @@ from postroom.testing.held_clock import HeldClock
 from postroom.testing.platforms.base import InboundEvent, Person
 from postroom.testing.platforms.faults import RateLimited
 from postroom.testing.platforms.http import (
+    CallParameters,
     HttpPlatform,
     NotImplementedByFake,
-    Parameters,
     Refusal,
     answer_json,
     read_parameters,
@@ -197,7 +197,7 @@ class FakeWhatsApp(HttpPlatform):
             return self._mark_read(parameters)
         return self._send(parameters)
 
-    def _mark_read(self, parameters: Parameters) -> web.Response:
+    def _mark_read(self, parameters: CallParameters) -> web.Response:
         message_id, status = parameters.text("message_id"), parameters.text("status")
         typing = parameters.structure("typing_indicator")
         parameters.check_read("mark_read")
@@ -209,7 +209,7 @@ class FakeWhatsApp(HttpPlatform):
             self.transcript.add_act(Act("typing", person, self.clock.now()))
         return answer_json({"success": True})
 
-    def _send(self, parameters: Parameters) -> web.Response:
+    def _send(self, parameters: CallParameters) -> web.Response:
         number, scoped = parameters.text("to").lstrip("+"), parameters.text("recipient")
         to = number or scoped
         if parameters.text("recipient_type", "individual") != "individual":
