@@ -63,6 +63,9 @@ class Reader:
     def get(self, message_id: str) -> Stored | None:
         return _one(self.reads.stored([message_id]))
 
+    def get_many(self, message_ids: Iterable[str]) -> dict[str, Stored]:
+        return {stored.row.id: stored for stored in self.reads.stored(list(message_ids))}
+
     def page(self, wanted: MessageFilter, after: int | None, limit: int) -> list[Stored]:
         """Live and archived messages in the order of entry, after (newest first: before) a number.
 
