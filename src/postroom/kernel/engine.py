@@ -208,5 +208,7 @@ class Engine:
                 if isinstance(command, c.Publish | c.PublishLike):
                     values.append(PublishRun(ctx).take(command))
                 else:
-                    values.append(HANDLERS[type(command)](ctx, command))
+                    value = HANDLERS[type(command)](ctx, command)
+                    # The row of a completion is for who reads it at once; callers of a unit get messages.
+                    values.append(None if isinstance(command, c.Complete) else value)
         return values

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, Unpack
 
 from postroom.clock import Clock
@@ -97,12 +97,13 @@ class SyncRoom:
         subscription: str | None = None,
         worker: str | None = None,
         labels: dict[str, Any] | None = None,
+        ids: Sequence[str] = (),
     ) -> list[Message]:
         """Take up to `limit` messages (None: all that wait), waiting up to `wait` seconds for the first.
 
-        With `labels`, only messages that carry all of them.
+        With `labels`, only messages that carry all of them; with `ids`, only these.
         """
-        command = self._builder.claim(queues, limit, lease, subscription, worker, labels)
+        command = self._builder.claim(queues, limit, lease, subscription, worker, labels, ids)
         return self._claim_until(command, wait)
 
     def _claim_until(

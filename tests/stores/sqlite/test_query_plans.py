@@ -42,6 +42,8 @@ PLANS = {
     "rewrite_content": "INTEGER PRIMARY KEY",
     "rewrite_row": "sqlite_autoindex_messages_1 (id=?)",
     "rewrite_archived": "sqlite_autoindex_archive_1 (id=?)",
+    "rewrite_key": "sqlite_autoindex_messages_1 (id=?)",
+    "rewrite_archived_key": "sqlite_autoindex_archive_1 (id=?)",
     "archive": "INTEGER PRIMARY KEY",
     "drop_message": "INTEGER PRIMARY KEY",
     "drop_content": "INTEGER PRIMARY KEY",
