@@ -187,6 +187,7 @@ async def test_a_rate_limit_is_waited_for_and_uses_no_attempt(office: TelegramOf
     telegram.faults.plan("sendMessage", RateLimited(3600))
     first = await publish(office, "first")
     await until(lambda: bool(telegram.faults.happened))
+    await telegram.clock.wait_for_sleepers(2)
     await publish(office, "second")
     telegram.clock.advance(3599)
     assert telegram.transcript.select("first") == telegram.transcript.select("second") == []
@@ -214,8 +215,13 @@ async def test_a_failure_that_is_sure_is_tried_again(office: TelegramOffice, fau
     await until(failed)
     if fault == "away":
         await telegram.come_back()
-    telegram.clock.advance(61)
-    await telegram.transcript.wait_for("here I am")
+
+    async def arrives() -> bool:
+        # Whoever has not begun to wait yet waits from the new time on.
+        telegram.clock.advance(61)
+        return bool(telegram.transcript.select("here I am"))
+
+    await until(arrives)
     telegram.transcript.exactly_one("here I am")
     await office.ended("outbox/telegram", 2)
     assert await office.room.document(DELIVERY, message_id) is None
@@ -318,8 +324,12 @@ async def test_two_pollers_are_told_apart_in_plain_words(office: TelegramOffice)
             assert answer.status == 200
     await until(lambda: office.runner.status.problem is not None)
     assert "another program receives for the same bot" in (office.runner.status.problem or "")
-    office.telegram.clock.advance(61)
-    await until(lambda: office.runner.status.receiving)
+
+    async def receives() -> bool:
+        office.telegram.clock.advance(61)
+        return office.runner.status.receiving
+
+    await until(receives)
     await office.telegram.write(ANN, "still there?")
     await office.telegram.transcript.wait_for("echo: still there?")
 

@@ -72,7 +72,7 @@ async def test_an_address_inside_is_refused_however_it_is_written(url: str) -> N
 
 async def test_a_name_that_leads_inside_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     leads_to(monkeypatch, "1.1.1.1", "10.0.0.1")
-    with pytest.raises(AddressRefused, match=r"leads to 10\.0\.0\.1"):
+    with pytest.raises(AddressRefused, match="leads to an address that is not public"):
         await resolve("https://rebind.example.org/")
 
 
@@ -109,7 +109,7 @@ async def test_networks_that_the_owner_names_may_be_led_to_and_no_others(
             check_url(url, inside=LAN)
     assert check_url("http://[fd00:7::1]/x", inside=LAN) == ("fd00:7::1", 80, False)
     leads_to(monkeypatch, "192.168.7.20", "192.168.8.1")
-    with pytest.raises(AddressRefused, match=r"leads to 192\.168\.8\.1"):
+    with pytest.raises(AddressRefused, match="leads to an address that is not public"):
         await resolve("https://rebind.example.org/", inside=LAN)
 
 

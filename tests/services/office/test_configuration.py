@@ -16,6 +16,8 @@ from postroom.services.office_context import NoChannels, OpenOffice, ServerFacts
 from postroom.services.providers import HarnessUnknown, ProviderInUse, ProviderNotFound
 from postroom.services.settings import SettingNotSet, SettingUnknown, ValueRefused
 from postroom.services.system import ChannelRefused, RestartUnavailable
+from postroom.settings.errors import InvalidSettings
+from tests.providers.model_server import model_server
 from tests.services.office.conftest import AGENTS, ServedOffice
 
 SERVER = {"harness": "api", "base_url": "http://127.0.0.1:9", "api_key": "a-secret-key", "model": "m"}
@@ -256,3 +258,37 @@ async def test_a_provider_without_a_section_of_its_own_gets_none(office: ServedO
     await office.services.providers.choose(office.owner, "openai")
     models = json.loads(office.file.path.read_text())["models"]
     assert models == {"provider": "openai"}
+
+
+async def test_a_provider_is_tried_with_one_turn_and_nothing_is_kept_of_it(office: ServedOffice) -> None:
+    providers, before = office.services.providers, office.file.path.read_text()
+    said = await providers.test(office.owner, "script")
+    assert (said.provider, said.problem) == ("script", "")
+    assert said.answer
+    async with model_server() as server:
+        good = await providers.test(
+            office.owner, "anthropic_api", api_key="a-key", base_url=server.scenario("ok"), model="haiku"
+        )
+        bad = await providers.test(
+            office.owner, "anthropic_api", api_key="a-key", base_url=server.scenario("e401")
+        )
+        assert (good.problem, bad.answer, bad.kind) == ("", "", "auth")
+        with pytest.raises(InvalidSettings):
+            await providers.test(office.owner, "openai_api", base_url="ftp://nowhere")
+    for unknown, error in (("custom:nowhere", ProviderNotFound), ("anthropc", InvalidField)):
+        with pytest.raises(error):
+            await providers.test(office.owner, unknown)
+    assert office.file.path.read_text() == before
+
+
+async def test_every_setting_is_listed_and_what_holds_is_told(
+    office: ServedOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = office.services.settings
+    found = {each.name: each for each in await settings.list_all(office.owner)}
+    assert found["guards.hops"].source == "default"
+    assert (await settings.get(office.owner, "guards"))["hops"] == found["guards.hops"].value
+    await settings.set(office.owner, "api.port", 4000)
+    assert await settings.get(office.owner, "api.port") == 4000
+    monkeypatch.setenv("POSTROOM_API_PORT", "4001")
+    assert await settings.get(office.owner, "api.port") == 4001

@@ -177,7 +177,10 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
             "housekeepers": "List the housekeepers and their last runs, or run one now.",
         },
         "backup": {
-            "backup": "Copy the store to a file. Nobody has to stop working for it.",
+            "backup": (
+                "Copy the store to a file; nobody has to stop working. "
+                "Its digest stands beside it: FILE.sha256."
+            ),
         },
         "restore": {
             "restore": "Put a backup in the place of the store. The store as it was is kept beside it.",
