@@ -6,25 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from postroom.app.home import Home
-from postroom.settings.defaults import DEFAULT_MODELS
+from postroom.settings.defaults import API_KEYS, DEFAULT_MODELS, PROGRAMS
 from postroom.settings.paths import default_workspace
 
 AGENT = "assistant"
-PROGRAMS = (("claude", "anthropic"), ("codex", "openai"), ("opencode", "opencode"))
-KEYS = (
-    ("ANTHROPIC_API_KEY", "anthropic_api", "sonnet"),
-    ("OPENAI_API_KEY", "openai_api", "gpt-5.2"),
-)
+_MODELS = {"anthropic_api": "sonnet", "openai_api": "gpt-5.2"}
 
 
 def provider_here(environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
     """A provider and model that can work here; the offline one when there is no other."""
-    for program, provider in PROGRAMS:
+    for provider, program in PROGRAMS.items():
         if shutil.which(program, path=environment.get("PATH", "")):
             return provider, DEFAULT_MODELS[provider]
-    for key, provider, model in KEYS:
+    for provider, key in API_KEYS.items():
         if environment.get(key):
-            return provider, model
+            return provider, _MODELS[provider]
     return "script", "default"
 
 

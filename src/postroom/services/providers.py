@@ -17,6 +17,7 @@ from postroom.providers.protocol import Failed, Finished, Permissions, TurnLimit
 from postroom.providers.registry import Choice, Registry
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_owner
+from postroom.settings.defaults import PROGRAMS
 from postroom.settings.errors import invalid
 from postroom.settings.file import Change
 from postroom.settings.model import Model, Models, Settings
@@ -24,7 +25,6 @@ from postroom.settings.names import check_id
 from postroom.settings.secrets import masked
 from postroom.settings.warnings import unknown_provider
 
-PROGRAMS = ("claude", "codex", "opencode")
 HARNESSES = ("claude", "codex", "api")
 FIELDS = ("name", "harness", "base_url", "api_key", "model", "wire")
 CUSTOM = "custom:"
@@ -76,7 +76,7 @@ class ProviderService(OfficeService):
     async def find_programs(self, caller: Caller) -> dict[str, str | None]:
         """The agents' programs of this machine, by name, with where they are; None where there is none."""
         require_owner(caller)
-        return {name: await asyncio.to_thread(shutil.which, name) for name in PROGRAMS}
+        return {name: await asyncio.to_thread(shutil.which, name) for name in PROGRAMS.values()}
 
     async def put_custom(self, caller: Caller, name: str, fields: Mapping[str, Any]) -> Document:
         """Adds a server or changes one; what other clients wrote of it stays."""

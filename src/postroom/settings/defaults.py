@@ -7,6 +7,9 @@ FALLBACK_NAME = "TinyAGI Agent"
 DEFAULT_AGENTS = (FALLBACK_AGENT, "default")
 DEFAULT_MODELS = {"anthropic": "sonnet", "openai": "gpt-5.3-codex", "opencode": "sonnet"}
 DEFAULT_WORKSPACE = "~/postroom-workspace"
+# The program that a provider works through, and the variable that holds the key of one that works without.
+PROGRAMS = {"anthropic": "claude", "openai": "codex", "opencode": "opencode"}
+API_KEYS = {"anthropic_api": "ANTHROPIC_API_KEY", "openai_api": "OPENAI_API_KEY"}
 # What of the environment goes before which setting of the file.
 VARIABLES = {
     "api.host": "POSTROOM_HOST",

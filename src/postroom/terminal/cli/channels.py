@@ -187,18 +187,19 @@ def _token(name: str, given: str | None) -> str:
 
 async def _set_up(at: CommandContext, name: str, token: str | None, *, show: bool = True) -> None:
     if token is not None and not is_handle(token):
-        token = f"file:{_keep_token(name, token)}"
+        token = keep_secret(f"{name}_bot_token", token)
     await _switch(at, name, on=True, token=token, show=show)
 
 
-def _keep_token(name: str, token: str) -> Path:
+def keep_secret(name: str, secret: str) -> str:
+    """In a file that only its owner can read; the handle that leads to it."""
     home = Home.of()
     home.make()
     folder = home.path / SECRETS
     folder.mkdir(mode=0o700, exist_ok=True)
-    place = folder.absolute() / f"{name}_bot_token"
-    durable.replace(place, token.encode() + b"\n")
-    return place
+    place = folder.absolute() / name
+    durable.replace(place, secret.encode() + b"\n")
+    return f"file:{place}"
 
 
 async def _switch(

@@ -17,6 +17,7 @@ from postroom.app.roles import running
 from postroom.errors import PostroomError
 from postroom.services.provider_registry import SCRIPT, read_own_script
 from postroom.settings import Settings, find_warnings, with_environment
+from postroom.settings.defaults import API_KEYS, PROGRAMS
 from postroom.settings.errors import SecretMissing
 from postroom.settings.secrets import is_handle, reveal
 from postroom.terminal.cli.command import command
@@ -25,8 +26,6 @@ from postroom.terminal.cli.output import Column, table
 from postroom.terminal.cli.store_access import POSTGRES, CommandContext
 
 OK, WARN, BAD = "ok", "warn", "bad"
-_PROGRAMS = {"anthropic": "claude", "openai": "codex", "opencode": "opencode"}
-_KEYS = {"anthropic_api": "ANTHROPIC_API_KEY", "openai_api": "OPENAI_API_KEY"}
 FREE_BYTES = 500 * 1024 * 1024
 
 
@@ -122,12 +121,12 @@ def _health(at: CommandContext, home: Home, settings: Settings) -> Iterator[Doct
 def _agent(settings: Settings, agent: str) -> DoctorFinding:
     """Whether there is what it needs. Whether its provider answers is another question, and is said so."""
     provider, model = settings.choice_of(agent)
-    program, about = _PROGRAMS.get(provider), f"{provider} {model}".strip()
+    program, about = PROGRAMS.get(provider), f"{provider} {model}".strip()
     if program and shutil.which(program) is None:
         problem = f"needs {program}, which is not installed or not on PATH; for another: postroom setup"
         return DoctorFinding(BAD, f"@{agent}", problem)
-    if provider in _KEYS:
-        variable = _KEYS[provider]
+    if provider in API_KEYS:
+        variable = API_KEYS[provider]
         own = getattr(settings.models, provider.removesuffix("_api"))
         if not (own and own.api_key) and not os.environ.get(variable):
             cure = f"set {variable}, or: postroom setup --provider {provider}"
@@ -149,23 +148,26 @@ async def _answers(at: CommandContext, settings: Settings) -> AsyncIterator[Doct
                 yield DoctorFinding(OK, provider, f"{tested.model} answered after {tested.seconds:.1f} s")
 
 
+def _texts(shown: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Every text of the settings, with the name of its field."""
+    if isinstance(shown, dict):
+        for key, below in shown.items():
+            yield from _texts(below, f"{name}.{key}" if name else key)
+    elif isinstance(shown, list):
+        for number, below in enumerate(shown):
+            yield from _texts(below, f"{name}.{number}")
+    elif isinstance(shown, str):
+        yield name, shown
+
+
 def _handles(home: Home) -> Iterator[DoctorFinding]:
     """Secrets that are elsewhere, and are not to be had there."""
-
-    def walk(shown: object, name: str) -> Iterator[DoctorFinding]:
-        if isinstance(shown, dict):
-            for key, below in shown.items():
-                yield from walk(below, f"{name}.{key}" if name else key)
-        elif isinstance(shown, list):
-            for number, below in enumerate(shown):
-                yield from walk(below, f"{name}.{number}")
-        elif isinstance(shown, str) and is_handle(shown):
+    for name, text in _texts(home.settings.masked()):
+        if is_handle(text):
             try:
-                reveal(shown)
+                reveal(text)
             except SecretMissing as error:
                 yield DoctorFinding(BAD, name, str(error))
-
-    yield from walk(home.settings.masked(), "")
 
 
 def _port(settings: Settings) -> Iterator[DoctorFinding]:
@@ -209,8 +211,8 @@ def _security(home: Home, settings: Settings) -> Iterator[DoctorFinding]:
         yield DoctorFinding(WARN, "plugins", f"{name} runs with all rights of this office")
     for agent in settings.present_agents():
         provider, _ = settings.choice_of(agent)
-        if provider in _PROGRAMS:
-            yield _confinement(settings, agent, _PROGRAMS[provider], home)
+        if provider in PROGRAMS:
+            yield _confinement(settings, agent, PROGRAMS[provider], home)
     if os.geteuid() == 0:
         yield DoctorFinding(WARN, "user", "runs as root; agents' programs do, too")
 
@@ -254,19 +256,8 @@ def _clear_secrets(home: Home) -> Iterator[DoctorFinding]:
     """Secrets that stand in the file themselves. Only where they are is told."""
     from postroom.settings.secrets import MASK
 
-    clear: list[str] = []
-
-    def walk(shown: object, name: str) -> None:
-        if isinstance(shown, dict):
-            for key, below in shown.items():
-                walk(below, f"{name}.{key}" if name else key)
-        elif isinstance(shown, list):
-            for number, below in enumerate(shown):
-                walk(below, f"{name}.{number}")
-        elif isinstance(shown, str) and MASK in shown and not is_handle(shown):
-            clear.append(name)
-
-    walk(home.settings.masked(), "")
+    shown = _texts(home.settings.masked())
+    clear = [name for name, text in shown if MASK in text and not is_handle(text)]
     if clear:
         yield DoctorFinding(
             WARN, "secrets", f"in clear in settings.json: {', '.join(clear)}; better env:NAME or file:PATH"

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from postroom.app import first_run
-from postroom.app.home import Home
 from postroom.errors import PostroomError
-from postroom.settings import durable
+from postroom.settings.defaults import API_KEYS, PROGRAMS
 from postroom.settings.secrets import is_handle
 from postroom.terminal.cli import channels, prompts
 from postroom.terminal.cli.command import command
@@ -57,13 +55,13 @@ class Offer:
 
 def find_offers(environment: Mapping[str, str] = os.environ) -> Iterator[Offer]:
     """What is on this machine first, then what needs a key, then what needs neither key nor network."""
-    for program, provider in first_run.PROGRAMS:
+    for provider, program in PROGRAMS.items():
         if where := shutil.which(program, path=environment.get("PATH", "")):
             yield Offer(provider, f"{program}, which is installed ({where})")
-    for variable, provider, _ in first_run.KEYS:
+    for provider, variable in API_KEYS.items():
         if environment.get(variable):
             yield Offer(provider, f"the API, with the key in {variable}")
-    for variable, provider, _ in first_run.KEYS:
+    for provider, variable in API_KEYS.items():
         if not environment.get(variable):
             yield Offer(provider, "the API, with a key that you paste", needs_key=True)
     yield Offer(SCRIPT, "no model: agents say what a script says; for a first look without key or network")
@@ -155,7 +153,7 @@ async def _choose(
         at.out.note(f"{wanted.provider} answered after {tested.seconds:.1f} s")
     key = wanted.key
     if key is not None and not is_handle(key):
-        key = f"file:{_keep(wanted.provider, key)}"
+        key = channels.keep_secret(f"{wanted.provider.removesuffix('_api')}_api_key", key)
     await office.providers.choose(at.caller, wanted.provider, model=wanted.model, api_key=key)
     if wanted.url is not None:
         section = wanted.provider.removesuffix("_api")
@@ -179,17 +177,6 @@ def _ask(at: CommandContext, wanted: _Wanted) -> None:
     wanted.provider = offer.provider
     if offer.needs_key:
         wanted.key = prompts.secret(f"Key for {offer.provider} (it does not show)")
-
-
-def _keep(provider: str, key: str) -> str:
-    """In a file that only the owner can read."""
-    home = Home.of()
-    home.make()
-    folder = home.path / channels.SECRETS
-    folder.mkdir(mode=0o700, exist_ok=True)
-    place = folder.absolute() / f"{provider.removesuffix('_api')}_api_key"
-    durable.replace(place, key.encode() + b"\n")
-    return str(place)
 
 
 async def _staff(at: CommandContext, office: "OfficeServices", wanted: _Wanted) -> list[str]:
