@@ -41,7 +41,8 @@ async def test_without_a_default_it_is_a_dead_letter_with_the_reason(room: Room,
     assert (ended.state, ended.failure_kind) == (State.DEAD, "review_cancelled")
     assert f"the review {review.id} was given up: asked by mistake" in (ended.failure_reason or "")
     await room.replay(waiting.id)
-    assert await counts(room, "orders") == {"pending": 1}
+    assert await counts(room, "orders") == {"delayed": 1}, "it asks again"
+    assert (await counts(room, "review"))["pending"] == 1
 
 
 async def test_with_a_default_it_goes_on_as_when_nobody_answers(room: Room) -> None:

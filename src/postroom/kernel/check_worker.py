@@ -44,7 +44,7 @@ def answer(check: CostlyCheck, validators: Validators) -> CheckAnswer:
     started = time.thread_time()
     if check.kind == "rule":
         look = matching.considered(msgspec.json.decode(check.document, type=Rule), subject)
-        return CheckAnswer(matched=look.matched, why=look.why, seconds=look.seconds)
+        return CheckAnswer(matched=look.matched, why=look.why, seconds=look.seconds, undecided=look.undecided)
     document = msgspec.json.decode(check.document)
     problems = validators.find_problems(check.document.decode(), document, subject)
     return CheckAnswer(problems=problems, seconds=time.thread_time() - started)

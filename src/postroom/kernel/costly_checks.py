@@ -46,6 +46,7 @@ class CheckAnswer(msgspec.Struct, frozen=True):
     why: str = ""
     problems: list[tuple[str, str]] = []
     seconds: float = 0.0
+    undecided: bool = False
 
 
 Answers = Mapping[bytes, CheckAnswer]

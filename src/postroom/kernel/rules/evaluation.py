@@ -1,7 +1,8 @@
 """Rules at work: what was triggered is matched and acted on before the transaction ends.
 
 Nothing that goes wrong in a rule refuses the change that triggered it: the message stays where it is, and the
-scope's `_integrity` queue tells what happened.
+scope's `_integrity` queue tells what happened. Only where a person was to be asked first it does not stay:
+a message about which nobody could be asked is a dead letter, which asks again when it is retried.
 """
 
 import logging
@@ -33,8 +34,8 @@ from postroom.kernel.rules.matching import (
     looks,
 )
 from postroom.kernel.rules.rule import KIND, Rule, Trigger, ordered, written
-from postroom.kernel.states import State
-from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.states import WAITING, State
+from postroom.kernel.transitions.context import NOT_ASKED, TransitionContext, is_original
 from postroom.kernel.transitions.publish import publish_one
 
 log = logging.getLogger("postroom.rules")
@@ -107,16 +108,44 @@ class RuleEvaluation:
         """Let a message meet the rules of its scope; again in each queue a rule moves it to."""
         moved, budget = False, ctx.rule_budget
         assert budget is not None, "whoever lets rules be met says how much they may make"
-        while not budget.is_spent:
+        while True:
             row = ctx.session.row(message_id)
             if row is None or row.state not in FITTING[trigger]:
                 return
             queue = ctx.session.queue_by_id(row.queue_id if queue_id is None else queue_id)
             if queue.system or row.subscription_id is not None:
                 return
+            if budget.is_spent:
+                self._pass_by(ctx, row, queue, trigger, moved)
+                return
             if not self._meet_once(ctx, budget, row, queue, trigger, moved):
                 return
             trigger, queue_id, moved = Trigger.PUBLISHED, None, True
+
+    def _pass_by(self, ctx: TransitionContext, row: Row, queue: Queue, trigger: Trigger, moved: bool) -> None:
+        """No rule is tried any more; where one might have asked a person, nobody gets the message."""
+        rules = self._applicable(ctx, row, queue)
+        gates = looks(
+            [rule for rule in rules if rule.asks_first],
+            {},
+            trigger,
+            queue.id,
+            ctx.now,
+            moved=moved,
+            consider=lambda rule, _: RuleMatch(rule, True, "", 0.0),
+        )
+        if gates:
+            why = "the rules met by its command had made or looked at too much already"
+            _give_up(ctx, gates[0].rule, row, queue, "rule.failed", why)
+
+    def _applicable(self, ctx: TransitionContext, row: Row, queue: Queue) -> list[Rule]:
+        content = ctx.session.content(row)
+        return [
+            rule
+            for rule in self.rules_of(ctx, queue.scope_id)
+            if not _has_made(rule, content)
+            and may_act(ctx.session, queue, rule.acts_as, Permission.MANAGE, ctx.now)
+        ]
 
     def _meet_once(
         self,
@@ -130,12 +159,7 @@ class RuleEvaluation:
         """Whether the message was moved, so that it meets the rules of its new queue."""
         content = ctx.session.content(row)
         facts = facts_of(row, content, queue.scope, queue.slug, ctx.now)
-        rules = [
-            rule
-            for rule in self.rules_of(ctx, queue.scope_id)
-            if not _has_made(rule, content)
-            and may_act(ctx.session, queue, rule.acts_as, Permission.MANAGE, ctx.now)
-        ]
+        rules = self._applicable(ctx, row, queue)
         sizes = fact_sizes(row, content)
 
         def consider(rule: Rule, facts: dict[str, Any]) -> RuleMatch:
@@ -150,22 +174,25 @@ class RuleEvaluation:
             budget.spend_looks(len(found))
         except RuleBudgetSpent as error:
             _trip(ctx, found[-1].rule, row, queue, str(error))
+            self._pass_by(ctx, row, queue, trigger, moved)
             return False
         for look in found:
-            if look.seconds >= SLOW_S:
+            if look.seconds >= SLOW_S and not look.rule.asks_first:
                 _trip(ctx, look.rule, row, queue, f"it took {look.seconds:.2f} s to look at one message")
-        if not found[-1].matched:
-            return False
         rule = found[-1].rule
-        if row.hop >= MOST_HOPS:
-            why = f"the message was passed on {row.hop} times, which is the limit; it stays in {queue.path}"
-            _report(ctx, "rule.hop_limit", rule, row, queue, why)
+        if not found[-1].matched:
+            if found[-1].decides:
+                _give_up(ctx, rule, row, queue, "rule.failed", found[-1].why)
             return False
-        if self._breaker.trips(rule.id, row.correlation_id or row.id, ctx.now):
+        if row.hop >= MOST_HOPS:
+            why = f"the message was passed on {row.hop} times, which is the limit"
+            _give_up(ctx, rule, row, queue, "rule.hop_limit", why)
+            return False
+        if not rule.asks_first and self._breaker.trips(rule.id, row.correlation_id or row.id, ctx.now):
             why = f"it matched one conversation more than {MOST_MATCHES} times within a minute"
             _trip(ctx, rule, row, queue, why)
             return False
-        return _act(ctx, budget, found[-1].rule, row.id, queue, facts)
+        return _act(ctx, budget, rule, row.id, queue, facts)
 
 
 @contextmanager
@@ -206,11 +233,11 @@ def _act(
     except RuleBudgetSpent as error:
         _trip(ctx, rule, _live(ctx, message_id), queue, str(error))
     except PostroomError as error:
-        _report(ctx, "rule.failed", rule, _live(ctx, message_id), queue, f"it could not act: {error}")
+        _give_up(ctx, rule, _live(ctx, message_id), queue, "rule.failed", f"it could not act: {error}")
     except Exception as error:
         log.exception("the rule %s failed in an unforeseen way", rule.id)
         why = f"it could not act: {type(error).__name__}"
-        _report(ctx, "rule.failed", rule, _live(ctx, message_id), queue, why)
+        _give_up(ctx, rule, _live(ctx, message_id), queue, "rule.failed", why)
     finally:
         budget.is_acting = False
         ctx.actor, ctx.tenant = actor, tenant
@@ -225,6 +252,9 @@ def _live(ctx: TransitionContext, message_id: str) -> Row:
 
 def _trip(ctx: TransitionContext, rule: Rule, row: Row, queue: Queue, why: str) -> None:
     """The rule rests for a while, and says so."""
+    if rule.asks_first:
+        _give_up(ctx, rule, row, queue, "rule.failed", why)
+        return
     until = ctx.now + micros(REST_S)
     rested = msgspec.structs.replace(rule, tripped_until=until, tripped_why=why)
     before = ctx.session.document(row.tenant, KIND, f"{queue.scope_id}/{rule.id}")
@@ -232,6 +262,16 @@ def _trip(ctx: TransitionContext, rule: Rule, row: Row, queue: Queue, why: str) 
         return
     ctx.session.put_document(row.tenant, before.changed(written(rested), ctx.now))
     _report(ctx, "rule.tripped", rule, row, queue, f"{why}; it rests for {REST_S} s")
+
+
+def _give_up(ctx: TransitionContext, rule: Rule, row: Row, queue: Queue, kind: str, why: str) -> None:
+    """The rule does nothing, and says why. If it was to ask a person first, nobody gets the message."""
+    if not rule.asks_first or row.state not in WAITING or is_original(row, queue):
+        _report(ctx, kind, rule, row, queue, f"{why}; it stays in {queue.path}")
+        return
+    row.visible_at = None
+    ctx.bury(row, f"the rule {rule.name!r} was to ask a person about it, but: {why}", NOT_ASKED)
+    _report(ctx, kind, rule, row, queue, f"{why}; nobody was asked, so it is a dead letter")
 
 
 def _report(ctx: TransitionContext, kind: str, rule: Rule, row: Row, queue: Queue, why: str) -> None:

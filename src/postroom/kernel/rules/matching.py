@@ -27,6 +27,13 @@ class RuleMatch(msgspec.Struct, frozen=True):
     matched: bool
     why: str
     seconds: float
+    undecided: bool = False
+    """It could not be tried on this message, or not in time."""
+
+    @property
+    def decides(self) -> bool:
+        """Whether no other rule is asked: it matched, or a person must be asked and nobody knows."""
+        return self.matched or (self.undecided and self.rule.asks_first)
 
 
 def facts_of(row: Row, content: Content, scope: str, queue: str, now: int) -> dict[str, Any]:
@@ -77,7 +84,7 @@ def looks(
             continue
         look = (consider or considered)(rule, facts)
         found.append(look)
-        if look.matched:
+        if look.decides:
             break
     return found
 
@@ -120,8 +127,9 @@ def answered(rule: Rule, answer: CheckAnswer | None) -> RuleMatch:
     if answer is None:
         return RuleMatch(rule, False, "it is tried elsewhere first", 0.0)
     if not answer.in_time:
-        return RuleMatch(rule, False, f"it took more than {RULE_S} s to look at the message", answer.seconds)
-    return RuleMatch(rule, answer.matched, answer.why, answer.seconds)
+        why = f"it took more than {RULE_S} s to look at the message"
+        return RuleMatch(rule, False, why, answer.seconds, undecided=True)
+    return RuleMatch(rule, answer.matched, answer.why, answer.seconds, answer.undecided)
 
 
 def considered(rule: Rule, facts: dict[str, Any]) -> RuleMatch:
@@ -130,13 +138,16 @@ def considered(rule: Rule, facts: dict[str, Any]) -> RuleMatch:
         # Before the time is taken: that it takes long is not the rule's fault.
         expressions.load()
     # The time this thread works: a busy machine is not the rule's fault either.
-    started = time.thread_time()
+    started, undecided = time.thread_time(), True
     try:
         matched, why = _judged(rule, facts)
+        undecided = False
+    except TooMuch:
+        matched, why = False, "the message is too large for an expression that loops"
     except Exception as error:
         log.exception("the rule %s could not be tried", rule.id)
         matched, why = False, f"it could not be tried ({type(error).__name__})"
-    return RuleMatch(rule, matched, why, time.thread_time() - started)
+    return RuleMatch(rule, matched, why, time.thread_time() - started, undecided)
 
 
 def _judged(rule: Rule, facts: dict[str, Any]) -> tuple[bool, str]:
@@ -145,10 +156,6 @@ def _judged(rule: Rule, facts: dict[str, Any]) -> tuple[bool, str]:
         if not (all(held) if rule.match == "all" else any(held)):
             missed = rule.conditions[held.index(False)]
             return False, f"{missed.field} {missed.op} {jsontext.text(missed.value)} does not hold"
-    if rule.expression is not None:
-        try:
-            if not expressions.compiled(rule.expression).holds(facts):
-                return False, "the expression does not hold"
-        except TooMuch:
-            return False, "the message is too large for an expression that loops"
+    if rule.expression is not None and not expressions.compiled(rule.expression).holds(facts):
+        return False, "the expression does not hold"
     return True, "everything holds"

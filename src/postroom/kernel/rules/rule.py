@@ -78,9 +78,19 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     acts_as: tuple[tuple[str, str], ...] | None = None
     """Whom access lists must let in for it to act: who made it. None: an administrator, or nobody knows."""
 
+    @property
+    def asks_first(self) -> bool:
+        """Whether a person is to decide before anybody gets the message. Such a rule never rests: what it
+        cannot ask about is kept from everybody."""
+        asks = self.action.type is ActionType.ASK_HUMAN or (
+            self.action.type is ActionType.ESCALATE and self.action.pattern is not None
+        )
+        return asks and self.trigger in (Trigger.PUBLISHED, Trigger.FAILED)
+
     def stands(self, now: int) -> bool:
         """Whether it is to be looked at now."""
-        return self.enabled and (self.tripped_until is None or self.tripped_until <= now)
+        rests = self.tripped_until is not None and self.tripped_until > now
+        return self.enabled and (not rests or self.asks_first)
 
 
 def read(data: dict[str, Any]) -> Rule:

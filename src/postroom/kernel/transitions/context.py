@@ -45,6 +45,9 @@ TRIGGERS = {
     Change.DEAD_LETTERED: "message_dead_lettered",
     Change.EXPIRED: "message_expired",
 }
+# Why a message that a person was to decide about is a dead letter.
+NOT_ASKED = "review_not_asked"
+UNREVIEWED = frozenset({NOT_ASKED, "review_timeout", "review_cancelled", "review_not_followed"})
 OPEN_STATES = tuple(sorted(OPEN))
 HANDING_OUT = (LifecycleState.ACTIVE, LifecycleState.DRAINING)
 

@@ -9,7 +9,13 @@ from postroom.kernel.model import Queue
 from postroom.kernel.ports import RowFilter, Shape
 from postroom.kernel.rows import Row
 from postroom.kernel.states import Change, State
-from postroom.kernel.transitions.context import OPEN_STATES, TransitionContext, change_data, is_original
+from postroom.kernel.transitions.context import (
+    OPEN_STATES,
+    UNREVIEWED,
+    TransitionContext,
+    change_data,
+    is_original,
+)
 from postroom.kernel.transitions.drafts import draft_deliveries
 
 PAGE = 1000
@@ -119,6 +125,9 @@ def _revive(ctx: TransitionContext, row: Row) -> None:
     ctx.move(row, Change.REPLAYED, State.PENDING, shape=Shape.MOVED)
     if is_original(row, queue):
         broadcast_anew(ctx, row, queue)
+    elif row.failure_kind in UNREVIEWED and ctx.has_rules(row.scope_id):
+        # Nobody has decided about it: who replays it lets it ask again.
+        ctx.triggered.append((row.id, "message_published", queue.id, row.attempts))
 
 
 def broadcast_anew(ctx: TransitionContext, row: Row, queue: Queue) -> None:
