@@ -30,6 +30,8 @@ AT_ONCE = 10
 WAIT_S = 5.0
 # So many given up in a row, each after all its tries, and the webhook is switched off.
 MOST_GIVEN_UP = 20
+# Documents that count them, so that a restart forgets none.
+GIVEN_UP = "webhook_given_up"
 
 
 class DeliveryWorkers:
@@ -49,8 +51,7 @@ class DeliveryWorkers:
         self._busy: set[asyncio.Task[None]] = set()
         self._crowd = ReceiverLimits()
         self._entitlement = Entitlement(room)
-        self._given_up: dict[str, int] = {}
-        """Of each webhook, how many deliveries were given up since one arrived."""
+        self._counting = asyncio.Lock()
 
     def stop(self) -> None:
         self._stop.set()
@@ -119,7 +120,7 @@ class DeliveryWorkers:
         labels: dict[str, Any] = jsontext.decode_any(stored.content.labels, {})
         try:
             told = stored.content.body or b""
-            hook = await self._room.look(lambda reader: self._find_hook(reader, labels, told))
+            hook, given_up = await self._room.look(lambda reader: self._find_hook(reader, labels, told))
             if hook is None:
                 reason = "the webhook is gone, inactive, or may not be told of this any more"
                 await self._room.run(c.Cancel(message_id=row.id, reason=reason, **_who()))
@@ -131,22 +132,27 @@ class DeliveryWorkers:
             outcome = await self._tried(client, hook, told)
             self._crowd.leave(hook.id, answered="status_code" in outcome)
             if outcome.pop("delivered"):
-                self._given_up.pop(hook.id, None)
                 await self._room.run(c.Complete(result=outcome, **held))
+                if given_up:
+                    await self._room.run(_count(hook, 0))
                 return
-            retry = row.attempts < hook.max_retries and not outcome.get("final")
-            await self._room.run(c.Fail(reason=outcome["problem"], retry=retry, **held))
-            if not retry:
-                await self._count_given_up(hook, outcome["problem"])
+            problem = outcome["problem"]
+            if row.attempts < hook.max_retries and not outcome.get("final"):
+                await self._room.run(c.Fail(reason=problem, **held))
+                return
+            await self._give_up(hook, c.Fail(reason=problem, retry=False, **held))
         except PostroomError as error:
             log.warning("a delivery could not be settled: %s", error)
 
-    async def _count_given_up(self, hook: Webhook, problem: str) -> None:
+    async def _give_up(self, hook: Webhook, fail: c.Fail) -> None:
         """A webhook that nobody answers any more is switched off, or it would make dead letters for ever."""
-        self._given_up[hook.id] = count = self._given_up.get(hook.id, 0) + 1
-        if count < MOST_GIVEN_UP:
-            return
-        del self._given_up[hook.id]
+        async with self._counting:
+            count = 1 + await self._room.look(lambda reader: _given_up(reader, hook))
+            await self._room.run(c.Unit(commands=(fail, _count(hook, count)), **_who()))
+        if count >= MOST_GIVEN_UP:
+            await self._switch_off(hook, count, fail.reason)
+
+    async def _switch_off(self, hook: Webhook, count: int, problem: str) -> None:
         why = f"switched off: {count} deliveries in a row were given up, the last one because: {problem}"
         found = await self._room.look(lambda reader: reader.document(hook.tenant, webhooks.KIND, hook.id))
         now = webhooks.read(found.data) if found is not None and not found.gone else None
@@ -161,21 +167,22 @@ class DeliveryWorkers:
             actor="webhooks",
             tenant=hook.tenant,
         )
-        await self._room.run(command)
+        await self._room.run(c.Unit(commands=(command, _count(hook, 0)), **_who()))
         log.error("the webhook %s is %s", hook.id, why)
 
-    def _find_hook(self, reader: Reader, labels: dict[str, Any], told: bytes) -> Webhook | None:
-        """Where this may be sent now."""
+    def _find_hook(self, reader: Reader, labels: dict[str, Any], told: bytes) -> tuple[Webhook | None, int]:
+        """Where this may be sent now, and how many deliveries were given up there since one arrived."""
         tenant = str(labels.get("tenant"))
         found = reader.document(tenant, webhooks.KIND, str(labels.get("webhook")))
         hook = webhooks.read(found.data) if found is not None and not found.gone else None
         if hook is None or hook.status != "active":
-            return None
+            return None, 0
+        given_up = _given_up(reader, hook)
         about = webhooks.payload_of(told)
         scope, queue = about.get("scope"), about.get("queue")
         if scope is None or queue is None:  # a test, which tells of nothing
-            return hook
-        return hook if self._entitlement.covers(reader, hook, tenant, scope, queue) else None
+            return hook, given_up
+        return (hook if self._entitlement.covers(reader, hook, tenant, scope, queue) else None), given_up
 
     async def _tried(self, client: httpx2.AsyncClient, hook: Webhook, body: bytes) -> dict[str, Any]:
         """What came of one request, however it went."""
@@ -229,6 +236,16 @@ def _distrust(error: BaseException | None) -> str | None:
             return error.verify_message
         error = error.__cause__ or error.__context__
     return None
+
+
+def _given_up(reader: Reader, hook: Webhook) -> int:
+    """How many deliveries were given up since one arrived."""
+    counted = reader.document(webhooks.TENANT, GIVEN_UP, hook.id)
+    return counted.data["in_a_row"] if counted is not None and not counted.gone else 0
+
+
+def _count(hook: Webhook, number: int) -> c.Command:
+    return c.PutDocument(kind=GIVEN_UP, key=hook.id, data={"in_a_row": number}, history=False, **_who())
 
 
 def _who() -> dict[str, Any]:
