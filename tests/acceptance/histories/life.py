@@ -5,6 +5,7 @@ What was done in an earlier life is done again: people send until they are heard
 """
 
 import asyncio
+import itertools
 import json
 import os
 from pathlib import Path
@@ -16,6 +17,8 @@ from postroom.app.office_reloader import OfficeReloader
 from postroom.clock import SystemClock
 from postroom.errors import PostroomError
 from postroom.office import ledger_follower
+from postroom.office.guards import pauses
+from postroom.office.guards.notices import code
 from postroom.office.intake.intake import Incoming
 from postroom.office.office import Office
 from postroom.providers.registry import ProviderSettings, Registry
@@ -26,6 +29,7 @@ from tests.acceptance.office import until
 from tests.office.guards.house import Paid
 
 ACCEPTED = "accepted.txt"
+STOPPED = "stopped.txt"
 
 
 class PlannedReloader(OfficeReloader):
@@ -59,8 +63,32 @@ async def live(folder: Path, plan: dict[str, Any], fatal: int | None) -> int:
                 if queue.slug.startswith("inbox/") and queue.settings.backoff_base_s > 0.01:
                     await room.update_queue(queue.path, backoff_base_s=0.01, backoff_cap_s=0.01)
         await until(lambda: is_at_rest(room, staff), within=120)
+        for answers in plan.get("answers", ()):
+            await _answer(room, staff, folder, answers)
+            await until(lambda: is_at_rest(room, staff), within=120)
+        if "in_the_end" in plan:
+            file.replace(plan["in_the_end"])
+            await staff.apply()
+            await until(lambda: is_at_rest(room, staff), within=120)
         await staff.close(5)
     return steps.taken
+
+
+async def _answer(room: Room, staff: OfficeReloader, folder: Path, answers: list[str]) -> None:
+    """Everybody who was asked whether a conversation goes on says one of these."""
+    for paused, words in zip(await pauses.paused_conversations(room), itertools.cycle(answers), strict=False):
+        assert paused.person is not None, f"nobody was asked about {paused.conversation}"
+        mail = Incoming(
+            channel=paused.channel or "",
+            sender=paused.person,
+            sender_id=paused.person,
+            text=f"{words} {code(paused.conversation)}",
+        )
+        if words == "/stop":
+            _remember(folder / STOPPED, paused.conversation)
+        told = (await staff.office.take_in(mail)).notice
+        assert told is not None
+        assert told.startswith("Stopped." if words == "/stop" else "It goes on."), told
 
 
 async def act(
@@ -76,7 +104,7 @@ async def act(
         )
         taken = await staff.office.take_in(mail)
         if taken.receipts:
-            _remember(folder, number)
+            _remember(folder / ACCEPTED, str(number))
     elif "settings" in action:
         file.replace(action["settings"])
         await staff.apply()
@@ -85,10 +113,10 @@ async def act(
     await asyncio.sleep(action.get("pause", 0.0))
 
 
-def _remember(folder: Path, number: int) -> None:
-    """The person has been told that it is safe; a kill of this process does not take it back."""
-    descriptor = os.open(folder / ACCEPTED, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.write(descriptor, f"{number}\n".encode())
+def _remember(file: Path, line: str) -> None:
+    """A kill of this process does not take it back: the person was told that it is safe, or has said stop."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(descriptor, f"{line}\n".encode())
     os.close(descriptor)
 
 

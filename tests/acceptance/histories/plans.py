@@ -75,6 +75,11 @@ def history(seed: int) -> tuple[dict[str, Any], list[int]]:
     actions.append({"write": "@dev the last word", "person": "ann"})
     kills = [rng.randrange(5, 120) for _ in range(rng.choice([0, 1, 1, 2, 3]))]
     plan = {"settings": first, "script": {"rules": RULES, "pace": 0.5}, "price": 0.02, "actions": actions}
+    plan["answers"] = [
+        [rng.choice(["/continue", "/continue", "/stop"]) for _ in range(3)] for _ in range(rng.randrange(4))
+    ]
+    if "budgets" in settings and rng.random() < 0.5:
+        plan["in_the_end"] = {**settings, "budgets": {"daily_usd": 1000}}
     return plan, kills
 
 

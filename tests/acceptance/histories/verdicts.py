@@ -2,13 +2,14 @@
 visible failure, or a pause that its person was told of and can answer."""
 
 from collections import Counter
+from collections.abc import Set
 from pathlib import Path
 
 import postroom
 from postroom import Message, State
 from postroom.office.guards import pauses
 from postroom.office.lanes.batches import PASSED_ON, is_combined
-from tests.acceptance.histories.life import ACCEPTED, everything, is_held
+from tests.acceptance.histories.life import ACCEPTED, STOPPED, everything, is_held
 from tests.conformance.promises import check_promises
 
 OPEN = (State.PENDING, State.CLAIMED, State.DELAYED)
@@ -21,11 +22,16 @@ async def problems(folder: Path) -> list[str]:
         paused = {each.conversation: each.person for each in await pauses.paused_conversations(room)}
         held = {each.id for each in found if each.state is State.DELAYED and await is_held(room, each)}
         accepted = {int(line) for line in (folder / ACCEPTED).read_text().split()}
-        return judge(accepted, found, held, paused) + _unread(found)
+        stopped = set((folder / STOPPED).read_text().split()) if (folder / STOPPED).exists() else set[str]()
+        return judge(accepted, found, held, paused, stopped) + _unread(found)
 
 
 def judge(
-    accepted: set[int], found: list[Message], held: set[str], paused: dict[str, str | None]
+    accepted: set[int],
+    found: list[Message],
+    held: set[str],
+    paused: dict[str, str | None],
+    stopped: Set[str] = frozenset(),
 ) -> list[str]:
     told = [each for each in found if each.queue == "outbox/web"]
     mail = [each for each in found if each.message_type in ("office.mail", "office.note")]
@@ -61,6 +67,10 @@ def judge(
                 for m in mail
             ):
                 bad.append(f"{name} was passed on to nobody")
+            continue
+        if each.state is State.CANCELLED and each.failure_reason == "stopped by a person":
+            if each.correlation_id not in stopped:
+                bad.append(f"{name} was stopped, and no person had said so")
             continue
         answered = each.id
         if each.state is State.COMPLETED and isinstance(each.result, dict):
