@@ -1,5 +1,7 @@
 """What has the wrong type is refused, and the document and the headers tell what is true."""
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -90,3 +92,36 @@ async def test_the_document_says_what_is_checked(still: House) -> None:
     message = document["components"]["schemas"]["NewMessageBody"]["properties"]
     assert (message["priority_score"]["minimum"], message["priority_score"]["maximum"]) == (0, 1000)
     assert "normal" in message["priority_tier"]["enum"]
+    condition = document["components"]["schemas"]["ConditionBody"]["properties"]
+    assert "starts_with" in condition["op"]["enum"]
+
+
+# What may be any number: a value that is looked for, and versions and places that clients make.
+BOUNDLESS = {"SubjectBody.value", "NewSchema.version", "TaskChange.sortOrder", "AgentFields.turn_timeout_s"}
+
+
+async def test_the_document_bounds_every_number_that_is_taken(still: House) -> None:
+    document = (await still.http.get("/openapi.json")).json()
+    schemas = document["components"]["schemas"]
+    taken: dict[str, Any] = {}
+    bodies: list[str] = []
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for each in operation.get("parameters", ()):
+                taken[f"{method} {path} {each['name']}"] = each["schema"]
+            bodies += re.findall(r"#/components/schemas/(\w+)", json.dumps(operation.get("requestBody", {})))
+    for name in bodies:  # which grows by what is named inside
+        bodies += [
+            one for one in re.findall(r"schemas/(\w+)", json.dumps(schemas[name])) if one not in bodies
+        ]
+        for field, schema in schemas[name].get("properties", {}).items():
+            taken[f"{name}.{field}"] = schema
+    assert len(taken) > 200
+    without = {
+        name
+        for name, schema in taken.items()
+        for each in (schema, *schema.get("anyOf", ()))
+        if each.get("type") in ("integer", "number")
+        and not ({"minimum", "exclusiveMinimum"} & each.keys() and "maximum" in each)
+    }
+    assert without == BOUNDLESS

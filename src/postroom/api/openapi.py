@@ -35,6 +35,11 @@ class Error(AnswerModel):
     )
 
 
+def says(**facts: Any) -> Any:
+    """What the services check of a field, for the document: they refuse it, with words of their own."""
+    return Field(json_schema_extra=facts)
+
+
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_without_nul)]
 Text = Annotated[str, Field(max_length=1_000_000), AfterValidator(_without_nul)]
 Said = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]

@@ -1,15 +1,16 @@
 """Agents: who works here, what each is told, remembers and can do."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 
 from postroom.api.dependencies import Asked, Dependencies
 from postroom.api.error_responses import needs
-from postroom.api.openapi import AnswerModel, Id, Limit, ObjectBody, Ok, Text, Word, answers
+from postroom.api.openapi import AnswerModel, Id, Limit, ObjectBody, Ok, Text, Word, answers, says
 from postroom.api.responses import OK, Json
 from postroom.services.office_documents import agent_document, backup_document
+from postroom.settings.agents import SessionScope
 
 
 class AgentFields(ObjectBody):
@@ -22,8 +23,8 @@ class AgentFields(ObjectBody):
     heartbeat: dict[str, Any] | None = None
     fallbacks: list[dict[str, Any]] | None = None
     budget: dict[str, Any] | None = None
-    session: str | None = None
-    turn_timeout_s: float | None = None
+    session: Annotated[str, says(enum=list(get_args(SessionScope)))] | None = None
+    turn_timeout_s: Annotated[float, says(exclusiveMinimum=0)] | None = None
     permissions: Literal["read", "workspace", "full"] | None = Field(
         default=None, description="What its tools may do; otherwise security.permissions"
     )

@@ -7,9 +7,10 @@ from pydantic import Field
 
 from postroom.api.dependencies import Asked, Dependencies
 from postroom.api.error_responses import needs
-from postroom.api.openapi import AnswerModel, Id, ObjectBody, Ok, Word, answers
+from postroom.api.openapi import AnswerModel, Id, ObjectBody, Ok, Word, answers, says
 from postroom.api.responses import OK, Json
 from postroom.errors import PostroomError
+from postroom.office.schedules.model import Missed
 from postroom.services.office_documents import schedule_document
 from postroom.services.schedules import moment
 
@@ -26,7 +27,7 @@ class NewSchedule(ObjectBody):
     sender: str | None = None
     enabled: bool | None = None
     zone: str | None = Field(default=None, max_length=80)
-    missed: str | None = None
+    missed: Annotated[str, says(enum=[*Missed])] | None = None
 
 
 class ScheduleChange(ObjectBody):
@@ -39,7 +40,7 @@ class ScheduleChange(ObjectBody):
     sender: str | None = None
     enabled: bool | None = None
     zone: str | None = Field(default=None, max_length=80)
-    missed: str | None = None
+    missed: Annotated[str, says(enum=[*Missed])] | None = None
 
 
 class TimeMissing(PostroomError):

@@ -7,25 +7,26 @@ from pydantic import Field
 
 from postroom.api.dependencies import Asked, Dependencies
 from postroom.api.error_responses import needs
-from postroom.api.openapi import AnswerModel, Id, ObjectBody, Ok, Text, answers
+from postroom.api.openapi import AnswerModel, Id, ObjectBody, Ok, Text, answers, says
 from postroom.api.responses import OK, Json
+from postroom.office.tasks.model import NAME_CHARS, TEXT_CHARS, TITLE_CHARS, ProjectStatus, Status
 
 Filter = Annotated[str | None, Query(max_length=200)]
 
 
 class NewTask(ObjectBody):
-    title: Annotated[str, Field(min_length=1)]
+    title: Annotated[str, Field(min_length=1), says(maxLength=TITLE_CHARS)]
     description: Text | None = None
-    status: str | None = None
+    status: Annotated[str, says(enum=[*Status])] | None = None
     assignee: str | None = None
     assigneeType: str | None = None  # noqa: N815
     projectId: str | None = None  # noqa: N815
 
 
 class TaskChange(ObjectBody):
-    title: str | None = None
+    title: Annotated[str, says(minLength=1, maxLength=TITLE_CHARS)] | None = None
     description: Text | None = None
-    status: str | None = None
+    status: Annotated[str, says(enum=[*Status])] | None = None
     assignee: str | None = None
     assigneeType: str | None = None  # noqa: N815
     projectId: str | None = None  # noqa: N815
@@ -37,23 +38,23 @@ class Columns(ObjectBody):
 
 
 class NewComment(ObjectBody):
-    content: Annotated[str, Field(min_length=1)]
+    content: Annotated[str, Field(min_length=1), says(maxLength=TEXT_CHARS)]
     author: str | None = None
     authorType: str | None = None  # noqa: N815
 
 
 class NewProject(ObjectBody):
-    name: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, Field(min_length=1), says(maxLength=NAME_CHARS)]
     description: Text | None = None
-    status: str | None = None
+    status: Annotated[str, says(enum=[*ProjectStatus])] | None = None
 
 
 class ProjectChange(ObjectBody):
-    name: str | None = None
+    name: Annotated[str, says(minLength=1, maxLength=NAME_CHARS)] | None = None
     description: Text | None = None
     prefix: str | None = None
     color: str | None = None
-    status: str | None = None
+    status: Annotated[str, says(enum=[*ProjectStatus])] | None = None
 
 
 _NAMES = {"assigneeType": "assignee_type", "projectId": "project", "sortOrder": "sort_order"}

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from postroom.api.dependencies import Asked, Dependencies
 from postroom.api.error_responses import needs
-from postroom.api.openapi import AnswerModel, Id, Limit, ObjectBody, Ok, Said, Word, answers
+from postroom.api.openapi import AnswerModel, Id, Limit, ObjectBody, Ok, Said, Word, answers, says
 from postroom.api.responses import OK, Json
 from postroom.services.office_documents import post_document, team_document
 
@@ -16,8 +16,8 @@ class TeamFields(ObjectBody):
     name: Word
     agents: Annotated[list[Word], Field(min_length=1, max_length=500)]
     leader_agent: Word
-    daily_usd: float | None = None
-    replies: str | None = None
+    daily_usd: Annotated[float, says(minimum=0, maximum=1_000_000_000)] | None = None
+    replies: Annotated[str, says(enum=["each", "combined"])] | None = None
 
 
 class RoomPostBody(ObjectBody):

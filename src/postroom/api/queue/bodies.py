@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from postroom.api.openapi import says
 from postroom.api.queue.views import body_from
 from postroom.clock import from_datetime
 from postroom.errors import InvalidField
 from postroom.kernel import checks
+from postroom.kernel.access.permissions import PREFIX, Permission
 from postroom.kernel.model import ConsumerMode, NewMessage, Ordering, Overflow
 from postroom.kernel.ordering import TIER_RANK
 from postroom.services.claims import MOST_CLAIMED, MOST_WAIT_S
@@ -53,6 +55,10 @@ Slug = Annotated[
 Text = Annotated[str, Field(max_length=512)]
 Lease = Annotated[Number, Field(ge=0.001, le=24 * 3600)]
 LONGEST_S = checks.YEAR_S
+# With or without what stands before it in tokens of ScaiQueue.
+PermissionWord = Annotated[
+    str, says(enum=[f"{before}{each}" for before in ("", PREFIX) for each in Permission])
+]
 
 
 def moment(time: datetime | None) -> int | None:

@@ -27,6 +27,7 @@ MEANT_STATES: dict[str, tuple[State, ...]] = {
     "pending": (State.PENDING, State.DELAYED),
     "dead_lettered": (State.DEAD,),
 }
+STATE_NAMES = sorted({SHOWN_STATES.get(each, str(each)) for each in State})
 
 
 def when(moment: int | None) -> str | None:
@@ -167,9 +168,8 @@ def meant_states(word: str | None) -> tuple[str, ...]:
     known = MEANT_STATES.get(word)
     if known is not None:
         return known
-    words = sorted({state(each) for each in State})
-    if word not in words:
-        raise InvalidField("state", f"is {word!r}, must be one of {', '.join(words)}")
+    if word not in STATE_NAMES:
+        raise InvalidField("state", f"is {word!r}, must be one of {', '.join(STATE_NAMES)}")
     return (word,)
 
 

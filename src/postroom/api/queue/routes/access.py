@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from postroom.api.queue import upkeep_views as views
-from postroom.api.queue.bodies import Moment, RequestBody, Slug, Text, Whole, moment
+from postroom.api.queue.bodies import Moment, PermissionWord, RequestBody, Slug, Text, Whole, moment
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
 from postroom.api.queue.gate import Calling, RouteCall, needs
@@ -42,11 +42,11 @@ class TrustChange(RequestBody):
 
 class NewRole(RequestBody):
     name: Text
-    module_permissions: list[str]
+    module_permissions: list[PermissionWord]
 
 
 class UserPermissions(RequestBody):
-    permissions: list[str]
+    permissions: list[PermissionWord]
 
 
 class NewTenant(RequestBody):

@@ -1,8 +1,8 @@
 """Claim, and what the holder of a claim may do: complete, fail, release, extend, snooze. Also replay."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 
 from postroom.api.claim_wait import unless_gone
 from postroom.api.queue import views
@@ -109,7 +109,9 @@ def add(routes: APIRouter) -> None:
         return one(views.message(found, call.ids))
 
     @routes.post("/scopes/{scope_id}/dead-letters/replay", openapi_extra=needs(DeadLetters.REPLAY_ALL))
-    async def replay_all(call: Calling, scope_id: str, limit: int = 1000) -> Json:
+    async def replay_all(
+        call: Calling, scope_id: str, limit: Annotated[int, Query(ge=1, le=1000)] = 1000
+    ) -> Json:
         """All dead letters of a scope, up to a limit, back to where they came from."""
         ids = await call.services.dead_letters.replay_all(call.caller, scope_id, limit)
         return one({"replayed": ids})

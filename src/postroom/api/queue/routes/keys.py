@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from postroom.api.queue import upkeep_views as views
-from postroom.api.queue.bodies import Moment, Number, RequestBody, Text, moment
+from postroom.api.queue.bodies import Moment, Number, PermissionWord, RequestBody, Text, moment
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
 from postroom.api.queue.gate import Calling, RouteCall, needs
@@ -20,7 +20,7 @@ PATH = "/api-keys"
 
 class NewKey(RequestBody):
     name: Text
-    permissions: list[str] = Field(default_factory=list, examples=[["view", "publish"]])
+    permissions: list[PermissionWord] = Field(default_factory=list, examples=[["view", "publish"]])
     role: Text | None = None
     expires_at: Moment | None = None
     assigned_user_id: Text | None = None

@@ -14,7 +14,9 @@ from postroom.services.messages import MessagePage, Messages, PublishedMessage
 
 QUEUE = "/scopes/{scope_id}/queues/{queue_id}"
 
-StateQuery = Annotated[str | None, Query(description="pending, claimed, completed, dead_lettered, …")]
+StateQuery = Annotated[
+    str | None, Query(description="Of these alone", json_schema_extra={"enum": views.STATE_NAMES})
+]
 
 
 async def _publish(

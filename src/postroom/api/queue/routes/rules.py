@@ -5,13 +5,17 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Response
 from pydantic import Field
 
+from postroom.api.openapi import says
 from postroom.api.queue import views
 from postroom.api.queue.bodies import NewMessageBody, RequestBody, Text, Whole
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
 from postroom.api.queue.gate import Calling, needs
 from postroom.api.responses import Json
-from postroom.kernel.rules.rule import ActionType, Trigger
+from postroom.kernel import expressions
+from postroom.kernel.ordering import TIER_RANK
+from postroom.kernel.rules.conditions import OPERATORS
+from postroom.kernel.rules.rule import MOST_CONDITIONS, MOST_TARGETS, ActionType, Trigger
 from postroom.services.rules import MOST_TRIED, Rules
 
 PATH = "/scopes/{scope_id}/routing-rules"
@@ -19,21 +23,26 @@ PATH = "/scopes/{scope_id}/routing-rules"
 
 class ConditionBody(RequestBody):
     field: Text
-    op: str
+    op: Annotated[str, says(enum=list(OPERATORS))]
     value: Any = None
+
+
+Score = Annotated[Whole, says(minimum=0, maximum=1000)]
+Rank = Annotated[Whole, says(minimum=-1_000_000, maximum=1_000_000)]
+Expression = Annotated[str, says(minLength=1, maxLength=expressions.LONGEST)]
 
 
 class ActionBody(RequestBody):
     type: ActionType
     target_queue_id: str | None = None
-    target_queue_ids: list[str] | None = None
+    target_queue_ids: Annotated[list[str], says(minItems=1, maxItems=MOST_TARGETS)] | None = None
     keep: bool = False
     set_labels: dict[str, Any] | None = None
     remove_labels: list[str] | None = None
     message_type: Text | None = None
-    priority_tier: str | None = None
-    priority_score: Whole | None = None
-    raise_by: Whole | None = None
+    priority_tier: Annotated[str, says(enum=list(TIER_RANK))] | None = None
+    priority_score: Score | None = None
+    raise_by: Score | None = None
     body: Any = None
     pattern: Text | None = None
     version: str | None = None
@@ -46,11 +55,11 @@ class RuleBody(RequestBody):
     trigger: Trigger = Trigger.PUBLISHED
     action: ActionBody
     enabled: bool = True
-    priority: Whole = 100
+    priority: Rank = 100
     source_queue_id: str | None = None
-    conditions: list[ConditionBody] = Field(default_factory=list)
+    conditions: Annotated[list[ConditionBody], says(maxItems=MOST_CONDITIONS)] = Field(default_factory=list)
     match: Literal["all", "any"] = "all"
-    expression: str | None = Field(
+    expression: Expression | None = Field(
         default=None, description="CEL", examples=['labels.customer_tier == "premium" && body.total > 100']
     )
 
@@ -63,11 +72,11 @@ class RuleChanges(RequestBody):
     trigger: Trigger | None = None
     action: ActionBody | None = None
     enabled: bool | None = None
-    priority: Whole | None = None
+    priority: Rank | None = None
     source_queue_id: str | None = None
-    conditions: list[ConditionBody] | None = None
+    conditions: Annotated[list[ConditionBody], says(maxItems=MOST_CONDITIONS)] | None = None
     match: Literal["all", "any"] | None = None
-    expression: str | None = None
+    expression: Expression | None = None
 
     def changes(self) -> dict[str, Any]:
         given = self.model_dump(mode="json", exclude_unset=True)

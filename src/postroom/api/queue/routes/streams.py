@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import Field
 
+from postroom.api.openapi import says
 from postroom.api.queue import upkeep_views as views
 from postroom.api.queue.bodies import RequestBody, Text, Whole
 from postroom.api.queue.cursors import Cursor, Limit, cut
@@ -32,9 +33,9 @@ class NewStream(RequestBody):
 
 
 class NewChunk(RequestBody):
-    sequence: Annotated[Whole, Field(ge=0)]
+    sequence: Annotated[Whole, Field(ge=0), says(maximum=streams.MOST_CHUNKS - 1)]
     data: str = Field(description="Text; base64 when `encoding` says so")
-    encoding: str | None = None
+    encoding: Annotated[str, says(enum=["base64"])] | None = None
 
     def content(self) -> bytes:
         if self.encoding is None:
@@ -52,7 +53,7 @@ class NewChunks(RequestBody):
 
 
 class Closing(RequestBody):
-    total_chunks: Whole | None = None
+    total_chunks: Annotated[Whole, says(minimum=0, maximum=streams.MOST_CHUNKS)] | None = None
 
 
 class Giving(RequestBody):

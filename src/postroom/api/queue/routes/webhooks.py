@@ -5,12 +5,14 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Response
 from pydantic import Field
 
+from postroom.api.openapi import says
 from postroom.api.queue import upkeep_views as views
 from postroom.api.queue.bodies import Moment, RequestBody, Text, Whole, moment
 from postroom.api.queue.cursors import Cursor, Limit, cut
 from postroom.api.queue.envelopes import many, one
 from postroom.api.queue.gate import Calling, needs
 from postroom.api.responses import Json
+from postroom.kernel.webhooks import EVENTS
 from postroom.services.webhooks import MOST_RETRIES, WebhookDraft, Webhooks
 
 PATH = "/webhooks"
@@ -18,7 +20,9 @@ PATH = "/webhooks"
 
 class NewWebhook(RequestBody):
     url: Text
-    events: list[str] = Field(default_factory=list, description="Empty: all of them")
+    events: list[Annotated[str, says(enum=["*", *EVENTS])]] = Field(
+        default_factory=list, description="Empty: all of them"
+    )
     secret: Annotated[str, Field(min_length=16, max_length=200)] | None = None
     status: Literal["active", "inactive"] = "active"
     max_retries: Annotated[Whole, Field(ge=0, le=MOST_RETRIES)] = 5
