@@ -411,3 +411,15 @@ def test_a_model_server_by_any_other_address_is_refused_with_the_field(url: str)
     with pytest.raises(InvalidSettings, match=r"models\.anthropic\.base_url") as refused:
         parse({"models": {"anthropic": {"base_url": url}}})
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["ftp://models.example", "models.example:8080", "file:///etc/passwd", "http://"]
+)
+def test_a_server_of_ones_own_is_asked_by_http_or_https_only(tmp_path: Path, address: str) -> None:
+    document = {"custom_providers": {"own": {"name": "own", "base_url": address}}}
+    with pytest.raises(InvalidSettings, match="http"):
+        parse(document, tmp_path / "settings.json")
+    document["custom_providers"]["own"]["base_url"] = "http://127.0.0.1:8080/v1/"
+    kept = parse(document, tmp_path / "settings.json").custom_providers["own"]
+    assert kept.base_url == "http://127.0.0.1:8080/v1/"

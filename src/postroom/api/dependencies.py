@@ -31,6 +31,8 @@ class Dependencies:
     """Set when the server begins to stop: then nobody waits any more."""
     redact: Callable[[str], str] = str
     """Takes secrets out of what is kept of a refused request."""
+    home: Path | None = None
+    """Where the token lies, as the login page tells."""
     sessions_file: Path | None = None
     """Where it is kept which browsers are logged in."""
     translate: Translate = nothing

@@ -76,6 +76,7 @@ def build_dependencies(
         token=token,
         started_at=server.started_at,
         redact=redact,
+        home=home,
         sessions_file=home / "sessions.json",
         translate=translator(room, lambda: control.office.directory),
     )

@@ -111,6 +111,7 @@ class ReplyCombiner:
                 parts=marks,
                 metadata=_metadata(talk.parts, envelope.metadata),
                 together=_together(talk),
+                whole=reply.whole,
             )
         # Somebody else was quicker: then the answer is sent.
         with contextlib.suppress(WrongState, ClaimLost):
@@ -136,6 +137,7 @@ class ReplyCombiner:
                 key=f"late:{part.mark}",
                 parts=(part.mark,),
                 metadata=part.metadata,
+                whole=reply.whole,
             )
             with contextlib.suppress(IdempotencyConflict):
                 await self._room.run(c.Unit(commands=tuple(commands), actor=self._room.actor))

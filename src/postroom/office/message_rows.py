@@ -105,7 +105,7 @@ def _history_row(number: int, message: Message) -> dict[str, Any] | None:
     if not answered and message.message_type != MAIL:
         return None
     agent = message.agent or message.from_agent or ""
-    words = text_of(message).removesuffix(f"\n\n- [{agent}]") if answered else said(message)
+    words = _whole_text(message).removesuffix(f"\n\n- [{agent}]") if answered else said(message)
     return {
         "id": number,
         "agent_id": agent,
@@ -116,6 +116,12 @@ def _history_row(number: int, message: Message) -> dict[str, Any] | None:
         "content": words,
         "created_at": millis(message.created_at),
     }
+
+
+def _whole_text(message: Message) -> str:
+    """Of an answer that was sent as a file too, all of it."""
+    whole = message.body.get("whole") if isinstance(message.body, dict) else None
+    return whole if isinstance(whole, str) else text_of(message)
 
 
 def _imported_row(number: int, message: Message) -> dict[str, Any]:

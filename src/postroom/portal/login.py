@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Annotated
 from urllib.parse import parse_qs
@@ -25,9 +26,18 @@ class Link(AnswerModel):
     minutes: int
 
 
-def _login_page(problem: str, status: int = 200) -> HTMLResponse:
+def _login_page(home: Path | None, problem: str, status: int = 200) -> HTMLResponse:
     text = Template((_FILES / "login.html").read_text("utf-8"))
-    return HTMLResponse(text.substitute(problem=escape(problem)), status_code=status)
+    page = text.substitute(problem=escape(problem), home=escape(_written(home)))
+    return HTMLResponse(page, status_code=status)
+
+
+def _written(home: Path | None) -> str:
+    """As its owner would type it; strangers see the page too, and need not learn the owner's name."""
+    if home is None:
+        return "~/.postroom"
+    own = Path.home()
+    return f"~/{home.relative_to(own)}" if home.is_relative_to(own) else str(home)
 
 
 def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[[str], None]) -> None:
@@ -47,14 +57,14 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
 
     def refused(request: Request, problem: str, status: int) -> Response:
         failed(request.client.host if request.client else "?")
-        return _login_page(problem, status)
+        return _login_page(deps.home, problem, status)
 
     @app.get("/login", include_in_schema=False)
     async def login_page(
         request: Request, code: Annotated[str | None, Query(max_length=200)] = None
     ) -> Response:
         if code is None:
-            return _login_page("")
+            return _login_page(deps.home, "")
         if not logins.redeem(code):
             return refused(request, "This link was used before, or is too old.", 401)
         return welcome(request)

@@ -73,9 +73,16 @@ class AgentService(OfficeService):
         return await asyncio.to_thread(self._staff.agent, agent)
 
     async def add(
-        self, caller: Caller, agent: str, fields: Mapping[str, Any], *, system_prompt: str | None = None
+        self,
+        caller: Caller,
+        agent: str,
+        fields: Mapping[str, Any],
+        *,
+        system_prompt: str | None = None,
+        force: bool = False,
     ) -> AgentView:
-        """A new one; what it does not name it has from the first agent there is."""
+        """A new one; what it does not name it has from the first agent there is. `force` lets it work in a
+        folder of the system."""
         require_owner(caller)
         known = await asyncio.to_thread(self._staff.agents)
         if agent.lower() in known:
@@ -85,7 +92,7 @@ class AgentService(OfficeService):
             first = next(iter(known.values()))
             given |= {"provider": first.provider, "model": first.model}
         given |= {name: value for name, value in fields.items() if value}
-        made = await asyncio.to_thread(self._staff.add_agent, agent, given)
+        made = await asyncio.to_thread(self._staff.add_agent, agent, given, force=force)
         await self._write(made.id, INSTRUCTIONS, system_prompt)
         await self._context.apply()
         return made
@@ -100,9 +107,11 @@ class AgentService(OfficeService):
         await self._context.apply()
         return StoredAgent(view, added)
 
-    async def change(self, caller: Caller, agent: str, changes: Mapping[str, Any]) -> AgentView:
+    async def change(
+        self, caller: Caller, agent: str, changes: Mapping[str, Any], *, force: bool = False
+    ) -> AgentView:
         require_owner(caller)
-        view = await asyncio.to_thread(self._staff.change_agent, agent, changes)
+        view = await asyncio.to_thread(self._staff.change_agent, agent, changes, force=force)
         await self._context.apply()
         return view
 

@@ -23,6 +23,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.model import Message, NewMessage
 from postroom.kernel.states import OPEN, State
 from postroom.office import message_rows, queues, traces
+from postroom.office.events.derive import client_id
 from postroom.office.files import Folders, check_outgoing
 from postroom.office.guards import budgets
 from postroom.office.intake.intake import Incoming
@@ -102,6 +103,17 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
 
 
+class ConversationStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent's part of a conversation. `problem` is why it was not done the last time it was tried."""
+
+    message_id: str
+    agent: str
+    from_agent: str | None
+    state: State
+    attempts: int
+    problem: str | None
+
+
 class ConversationStatus(msgspec.Struct, frozen=True):
     """`agents` still work on it. `paused` is the guard that only a person can let it pass; `failures` are the
     reasons of what died."""
@@ -111,6 +123,7 @@ class ConversationStatus(msgspec.Struct, frozen=True):
     paused: str | None
     replies: tuple[NumberedMessage, ...]
     failures: tuple[str, ...]
+    steps: tuple[ConversationStep, ...] = ()
 
     @property
     def open(self) -> bool:
@@ -196,6 +209,7 @@ class ConversationService(OfficeService):
             await _paused_by(room, talks, [each for each in others if each.state in OPEN]),
             replies,
             tuple(each.failure_reason or "" for each in others if each.state is State.DEAD),
+            tuple(_step(each) for each in others if each.subscription is None),
         )
 
     async def check_addressee(self, caller: Caller, name: str) -> bool:
@@ -406,6 +420,17 @@ async def _deliver(room: "Room", message: Message) -> None:
                 unit.complete(each, {"delivered": "acknowledged"})
             else:
                 unit.release(each)
+
+
+def _step(message: Message) -> ConversationStep:
+    return ConversationStep(
+        message_id=client_id(message),
+        agent=message.agent or "",
+        from_agent=message.from_agent,
+        state=message.state,
+        attempts=message.attempts,
+        problem=message.failure_reason,
+    )
 
 
 async def _answered_in(room: "Room", message: Message) -> str | None:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from postroom.settings.base_urls import ServerUrl
 from postroom.settings.names import ID, not_an_id
 from postroom.settings.part import SettingsPart, SharedPart
 from postroom.settings.secret import Secret
@@ -110,7 +111,7 @@ class CustomProviderSettings(SharedPart):
     wire: Literal["openai", "anthropic"] = Field(
         default="openai", description="Whose API it speaks, with harness `api`"
     )
-    base_url: str = Field(default="", description="Where the server is")
+    base_url: ServerUrl = Field(default="", description="Where the server is, by http or https")
     api_key: Secret | None = Field(default=None, description="Its key")
     model: str = Field(default="", description="Its model")
 

@@ -1,7 +1,7 @@
 """Addresses of model servers: by http or https only, so that no key goes to a file or in clear in a URL."""
 
 from typing import Annotated
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator
 
@@ -9,6 +9,22 @@ from pydantic import AfterValidator
 def base_url(value: str) -> str:
     """The address without a slash at its end. Raises ValueError with what is wrong."""
     text = value.strip().rstrip("/")
+    parts = _split(text)
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not hold a name or password; put the key into api_key")
+    if parts.query or parts.fragment:
+        raise ValueError("must end with the path, without ? and #")
+    return text
+
+
+def server_url(value: str) -> str:
+    """The address of a server of one's own, as it was written; empty while none is named."""
+    if value:
+        _split(value)
+    return value
+
+
+def _split(text: str) -> SplitResult:
     try:
         parts = urlsplit(text)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -17,11 +33,8 @@ def base_url(value: str) -> str:
         parts = urlsplit("")
     if not usable or any(sign.isspace() or not sign.isprintable() for sign in text):
         raise ValueError("must be an address like https://models.example.org/v1, by http or https")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("must not hold a name or password; put the key into api_key")
-    if parts.query or parts.fragment:
-        raise ValueError("must end with the path, without ? and #")
-    return text
+    return parts
 
 
 BaseUrl = Annotated[str, AfterValidator(base_url)]
+ServerUrl = Annotated[str, AfterValidator(server_url)]

@@ -46,6 +46,7 @@ async def test_a_page_without_login_leads_to_the_login_page(still: House) -> Non
         page = await client.get("/login")
         assert page.status_code == 200
         assert "Token" in page.text
+        assert f"<code>{still.home}</code>" in page.text, "where the token really lies"
         assert (await client.get("/login.css")).status_code == 200
 
 

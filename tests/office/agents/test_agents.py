@@ -145,6 +145,9 @@ def test_an_id_that_is_no_text_is_refused(staff: Staff, agent: Any) -> None:
         ({"turn_timeout_s": -1}, InvalidSettings),
         ({"working_directory": "../x"}, InvalidSettings),
         ({"working_directory": "."}, WorkspaceRefused),
+        ({"working_directory": "/etc/agent"}, WorkspaceRefused),
+        ({"working_directory": "/usr"}, WorkspaceRefused),
+        ({"working_directory": "/var"}, WorkspaceRefused),
         ({"working_directory": "/"}, WorkspaceRefused),
         ({"working_directory": "HOME"}, WorkspaceRefused),
         ({"working_directory": "HOME/plugins/x"}, WorkspaceRefused),
@@ -238,3 +241,10 @@ def test_two_processes_that_add_at_once_lose_nothing(staff: Staff, tmp_path: Pat
     assert set(staff.agents()) == expected
     json.loads((tmp_path / "home/settings.json").read_text())
     assert all((tmp_path / "work" / agent / "AGENTS.md").is_file() for agent in expected)
+
+
+def test_who_forces_it_may_let_an_agent_work_in_a_folder_of_the_system(staff: Staff) -> None:
+    staff.add_agent("coder")
+    staff.change_agent("coder", {"working_directory": "/usr/agents"}, force=True)
+    # What is changed later needs no force again.
+    assert staff.change_agent("coder", {"name": "Coder"}).working_directory == "/usr/agents"

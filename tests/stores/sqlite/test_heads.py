@@ -1,5 +1,6 @@
 """A store that lost something, was put back or rewritten is found at the next start."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -12,8 +13,10 @@ import apsw
 import pytest
 
 import postroom
-from postroom.errors import StoreMoved, StoreRewritten, StoreRolledBack, StoreVanished
+from postroom.errors import LedgerBroken, StoreMoved, StoreRewritten, StoreRolledBack, StoreVanished
 from postroom.stores.sqlite.heads import SignedHeads
+from postroom.terminal.cli.readonly import ReadOnlyFile
+from postroom.terminal.cli.verify import verify
 
 
 def publish(path: Path, *bodies: object) -> None:
@@ -126,3 +129,22 @@ def test_a_store_that_is_moved_while_it_is_open_accepts_nothing(tmp_path: Path) 
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     assert db.execute("PRAGMA quick_check").fetchall() == [("ok",)]
     db.close()
+
+
+def test_every_noted_head_is_compared_when_the_ledger_is_verified(tmp_path: Path) -> None:
+    path, other = tmp_path / "room.db", tmp_path / "other.db"
+    publish(path, 1)
+    publish(path, 2)
+    heads = {each.seq: each.hash for each in SignedHeads(path).read()}
+    publish(other, *range(20))
+
+    def check(store: Path) -> None:
+        with contextlib.closing(ReadOnlyFile(store)) as file, file.look() as reader:
+            verify(reader, heads=heads)
+
+    check(path)
+    with pytest.raises(LedgerBroken, match="rewritten"):
+        check(other)
+    heads[10_000] = "00"
+    with pytest.raises(LedgerBroken, match="missing"):
+        check(path)

@@ -30,6 +30,13 @@ from postroom.settings.warnings import find_warnings
 FIELDS = tuple(AgentSettings.model_fields)
 # Folders of the room that no agent may work in: what lies there is run, sent or restored later.
 CLOSED = ("plugins", "backups", "files", "logs", "lake", "run", "secrets")
+# Nobody's working folder, with all in them; and those that are fine only further in.
+SYSTEM_FOLDERS = tuple(
+    Path("/", name) for name in ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr")
+)
+OUTER_FOLDERS = frozenset(
+    Path("/", name) for name in ("home", "mnt", "opt", "root", "run", "srv", "tmp", "var")
+)
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,13 +91,15 @@ class Staff(Teams):
 
     # changing
 
-    def add_agent(self, agent: str, fields: Mapping[str, Any] | None = None) -> AgentView:
-        """A new agent, with its workspace."""
-        return self._store(agent, fields or {}, may_exist=False, must_exist=False)[0]
+    def add_agent(
+        self, agent: str, fields: Mapping[str, Any] | None = None, *, force: bool = False
+    ) -> AgentView:
+        """A new agent, with its workspace; `force` it into a folder of the system."""
+        return self._store(agent, fields or {}, may_exist=False, must_exist=False, force=force)[0]
 
-    def change_agent(self, agent: str, changes: Mapping[str, Any]) -> AgentView:
+    def change_agent(self, agent: str, changes: Mapping[str, Any], *, force: bool = False) -> AgentView:
         """Only the fields named; a null goes back to the default."""
-        return self._store(folded("agent", agent), changes, may_exist=True, must_exist=True)[0]
+        return self._store(folded("agent", agent), changes, may_exist=True, must_exist=True, force=force)[0]
 
     def put_agent(self, agent: str, fields: Mapping[str, Any]) -> tuple[AgentView, bool]:
         """Adds or changes, and tells whether it was added. Fields that are not named stay."""
@@ -183,7 +192,7 @@ class Staff(Teams):
         return self.agent(backup.agent)
 
     def _store(
-        self, agent: str, fields: Mapping[str, Any], *, may_exist: bool, must_exist: bool
+        self, agent: str, fields: Mapping[str, Any], *, may_exist: bool, must_exist: bool, force: bool = False
     ) -> tuple[AgentView, bool]:
         added: list[bool] = []
         small = folded("agent", agent)
@@ -205,7 +214,7 @@ class Staff(Teams):
             entry: Entry = part.get(key or agent) or {}
             check_fields("agent", fields, FIELDS, entry)
             part[key or agent] = merged(entry, fields)
-            self._check(parse(document, self._file.path), small, fields)
+            self._check(parse(document, self._file.path), small, fields, force=force)
             added.append(key is None)
 
         settings = self._file.update(change)
@@ -218,7 +227,7 @@ class Staff(Teams):
             raise AgentExists(agent=agent)
         check_new_id("agent", agent, {key.lower() for key in entries(document, "teams")})
 
-    def _check(self, settings: Settings, agent: str, fields: Mapping[str, Any]) -> None:
+    def _check(self, settings: Settings, agent: str, fields: Mapping[str, Any], *, force: bool) -> None:
         if {"provider", "fallbacks"} & set(fields):
             for told in find_warnings(settings):
                 field, _, problem = told.partition(": ")
@@ -229,6 +238,8 @@ class Staff(Teams):
             raise InvalidField("agent.name", "must be one short line")
         workspace = Workspace.of(settings, agent, self._user_home)
         workspace.check()
+        if fields.get("working_directory") and not force:
+            _check_system_folders(workspace)
         self._check_folder(settings, workspace)
         if fields.get("prompt_file"):
             read_prompt_file(workspace, fields["prompt_file"], self._user_home)
@@ -264,6 +275,13 @@ class Staff(Teams):
 
     def _view(self, settings: Settings, document: Document, agent: str) -> AgentView:
         return agent_view(settings, document, agent, self._user_home)
+
+
+def _check_system_folders(workspace: Workspace) -> None:
+    """Nobody types them for an agent by mistake and keeps the machine; who means it says --force."""
+    real = Path(os.path.realpath(workspace.root))
+    if any(real.is_relative_to(folder) for folder in SYSTEM_FOLDERS) or real in OUTER_FOLDERS:
+        raise _refused(workspace, "it is a folder of the system; to use it all the same: --force")
 
 
 def _refused(workspace: Workspace, reason: str) -> WorkspaceRefused:

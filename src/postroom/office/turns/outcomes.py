@@ -22,6 +22,9 @@ from postroom.providers.protocol import ErrorKind, Failed, Permissions, ToolDeni
 # So many tags that reach nobody are told one by one.
 MOST_SKIPPED = 5
 
+# Of an answer that is sent as a file: what histories show of it.
+WHOLE_BYTES = 96 * 1024
+
 
 class TurnRules(msgspec.Struct, frozen=True, kw_only=True):
     """How far one conversation may go."""
@@ -60,6 +63,7 @@ def finished(
             files=reply.files,
             metadata=reply.metadata,
             together=_together(batch),
+            whole=reply.whole,
         )
     commands += remember(primary, agent, turn)
     # Last, since clients are told of what was handed on after they are told of the answer.
@@ -182,14 +186,17 @@ def tell(
     parts: tuple[str, ...] = (),
     metadata: dict[str, Any] | None = None,
     together: Sequence[str] = (),
+    whole: str = "",
 ) -> list[c.Command]:
     """Something for the person behind a message; nothing when there is nobody who would read it.
 
     `parts` are the messages whose answers it holds, when it holds several; `together` are the
-    conversations that were answered in the same turn."""
+    conversations that were answered in the same turn; `whole` is all of a text that begins with this one."""
     if cause.channel is None or cause.channel in queues.SILENT:
         return []
     body: dict[str, object] = {"text": fitted(text), "original": fitted(text_of(cause), 32 * 1024)}
+    if whole:
+        body["whole"] = fitted(whole, WHOLE_BYTES)
     if parts:
         body["parts"] = list(parts)
     if together:

@@ -35,6 +35,8 @@ class ReplyText(msgspec.Struct, frozen=True):
     text: str
     files: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}
+    whole: str = ""
+    """All of it, when `text` is only how it begins."""
 
 
 def collect(answer: str, turn_id: str, folders: Folders | None, rules: ReplyRules) -> ReplyText:
@@ -73,7 +75,7 @@ def finish(
         return ReplyText(text + signature, reply.files)
     short = text[: rules.long_text_chars]
     if rules.files is None:
-        return ReplyText(fitted(text) + signature, reply.files)
+        return ReplyText(fitted(text) + signature, reply.files, whole=text + signature)
     folder = rules.files / "sent" / safe_name(turn_id)
     try:
         with receiving(folder, f"response_{turn_id[:8]}.md", max_bytes=2**40) as file:
@@ -81,7 +83,7 @@ def finish(
     except OSError as error:
         reason = error.strerror or str(error)
         return ReplyText(f"{short}\n\n_(The rest could not be kept: {reason})_{signature}", reply.files)
-    return ReplyText(short + ATTACHED + signature, (*reply.files, str(file.path)))
+    return ReplyText(short + ATTACHED + signature, (*reply.files, str(file.path)), whole=text + signature)
 
 
 def _copied(path: str, folders: Folders, rules: ReplyRules, turn_id: str) -> Path:

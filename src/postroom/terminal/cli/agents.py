@@ -6,7 +6,7 @@ from postroom.terminal.cli import prompts
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.errors import Unclear
-from postroom.terminal.cli.options import argument, option
+from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Column, facts, table
 from postroom.terminal.cli.store_access import CommandContext
 
@@ -24,6 +24,7 @@ PermissionsOption = Annotated[
 SandboxOption = Annotated[
     str | None, option("WORD", "auto, required (or no turn at all) or off.", "--sandbox")
 ]
+ForceOption = Annotated[bool, flag("Also in a folder of the system, like /etc.", "--force")]
 Model = Annotated[str | None, option("NAME", "The model; short names are known.", "--model")]
 
 
@@ -75,6 +76,7 @@ async def add(
     folder: Annotated[str | None, option("PATH", "Where it works.", "--folder")] = None,
     permissions: PermissionsOption = None,
     sandbox: SandboxOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Add an agent, with a folder of its own."""
     from postroom.services.office_documents import agent_document
@@ -96,7 +98,7 @@ async def add(
             permissions=permissions,
             sandbox=sandbox,
         )
-        made = await office.agents.add(at.caller, agent, fields, system_prompt=prompt)
+        made = await office.agents.add(at.caller, agent, fields, system_prompt=prompt, force=force)
     at.out.show(agent_document(made), f"@{agent} works in {made.working_directory}.")
 
 
@@ -119,6 +121,7 @@ async def change(
     folder: Annotated[str | None, option("PATH", "Where it works; nothing is moved.", "--folder")] = None,
     permissions: PermissionsOption = None,
     sandbox: SandboxOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Change an agent. What is not named stays."""
     from postroom.services.office_documents import agent_document
@@ -136,7 +139,7 @@ async def change(
     if provider and not model:
         changes["model"] = "default"
     async with at.office() as office:
-        changed = agent_document(await office.agents.change(at.caller, agent, changes))
+        changed = agent_document(await office.agents.change(at.caller, agent, changes, force=force))
     at.out.show(changed, facts(changed.items()))
 
 

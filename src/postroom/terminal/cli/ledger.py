@@ -12,6 +12,7 @@ from postroom.clock import iso
 from postroom.errors import LedgerBroken, PostroomError, StoreCorrupt
 from postroom.kernel.ledger import Event
 from postroom.kernel.reader import Reader
+from postroom.stores.sqlite.heads import SignedHeads
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.errors import StoreDamaged, Unclear, sentence
@@ -51,8 +52,9 @@ def check(
 ) -> None:
     """Walk the whole ledger and check every link; exit code 7 when it was tampered with.
 
-    Whoever rewrites the whole file can rewrite the chain too: note the head now and then in another place,
-    and give it here with --head. The file is only read, also while another process works with it.
+    Whoever rewrites the whole file can rewrite the chain too. So it is compared with the signed heads noted
+    beside the store, and with one that you noted in another place, if you give it with --head. The file is
+    only read, also while another process works with it.
     """
     noted = None if head is None else _hash(head)
     try:
@@ -60,7 +62,8 @@ def check(
             try:
                 file.check_pages()
                 with progress_bar(at.out) as progress:
-                    verified = verify(reader, noted=noted, fold=fold, progress=progress)
+                    heads = {each.seq: each.hash for each in SignedHeads(at.path).read()}
+                    verified = verify(reader, noted=noted, heads=heads, fold=fold, progress=progress)
             except LedgerBroken as broken:
                 _show_broken(at.out, broken, reader)
                 raise

@@ -4,15 +4,16 @@ import asyncio
 import contextlib
 import re
 import uuid
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from postroom.errors import NotFound, PostroomError
 from postroom.terminal.cli.command import command
+from postroom.terminal.cli.conversation_notes import ConversationNotes
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import argument, flag, option
-from postroom.terminal.cli.output import Output, clean
 from postroom.terminal.cli.store_access import CommandContext, whoami
 from postroom.terminal.cli.values import read_text
 
@@ -111,10 +112,7 @@ async def _send(at: CommandContext, draft: "Draft", *, wait: bool, timeout: floa
     from postroom.services.office_documents import reply_document, sent_document
 
     out = at.out
-    async with at.office(works=wait) as office, contextlib.AsyncExitStack() as stack:
-        if wait and at.server_runs and not out.as_json:
-            watching = asyncio.create_task(_watch(out, draft.message_id or ""))
-            stack.push_async_callback(_ended, watching)
+    async with at.office(works=wait) as office:
         await _check_addressee(at, office, draft)
         sent = await office.conversations.send(at.caller, draft, repeat_ok=True)
         if sent.notice and not sent.queued:
@@ -124,7 +122,9 @@ async def _send(at: CommandContext, draft: "Draft", *, wait: bool, timeout: floa
             later = "" if at.server_runs else " Postroom does not run; an agent reads it when it starts."
             out.show(sent_document(sent), f"Message enqueued: {sent.message_id}.{later}")
             return
-        found = await wait_for_answer(at, office, sent.message_id, timeout)
+        following = None if out.as_json else ConversationNotes(out.note)
+        async with _progress_of(at, following):
+            found = await wait_for_answer(at, office, sent.message_id, timeout, following)
     replies = [reply_document(each) for each in found.replies]
     document = {"messageId": sent.message_id, "replies": replies}
     if not replies and found.failures:
@@ -153,12 +153,18 @@ async def _check_addressee(at: CommandContext, office: "OfficeServices", draft: 
 
 
 async def wait_for_answer(
-    at: CommandContext, office: "OfficeServices", message_id: str, timeout: float
+    at: CommandContext,
+    office: "OfficeServices",
+    message_id: str,
+    timeout: float,
+    notes: ConversationNotes | None = None,
 ) -> "ConversationStatus":
     try:
         async with asyncio.timeout(timeout):
             while True:
                 found = await office.conversations.status(at.caller, message_id, CHANNEL)
+                if notes is not None:
+                    notes.follow(found)
                 if found.paused or (not found.open and (found.replies or found.failures)):
                     break
                 await asyncio.sleep(LOOK_S)
@@ -168,22 +174,25 @@ async def wait_for_answer(
     return found
 
 
-async def _watch(out: Output, message_id: str) -> None:
-    """What agents do meanwhile, on stderr, so that the answer stays alone on stdout."""
+@contextlib.asynccontextmanager
+async def _progress_of(at: CommandContext, notes: ConversationNotes | None) -> AsyncIterator[None]:
+    """What agents say meanwhile, as far as a server that runs tells it."""
+    if notes is None or not at.server_runs:
+        yield
+        return
+    watching = asyncio.create_task(_watch(notes))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+async def _watch(notes: ConversationNotes) -> None:
     import httpx2
 
     from postroom.terminal.cli.live_events import live_events
 
     with contextlib.suppress(httpx2.HTTPError):
-        async for kind, data, _ in live_events("agent:invoke,agent:progress,agent:mention"):
-            if kind == "agent:invoke":
-                out.note(f"@{data['agentId']} begins")
-            elif kind == "agent:mention":
-                out.note(f"@{data['fromAgent']} asks @{data['toAgent']}")
-            elif data.get("messageId") == message_id:
-                out.note(f"@{data['agentId']}: {clean(' '.join(data['text'].split()))[:200]}")
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+        async for _, data, _ in live_events("agent:progress"):
+            notes.hear(data["messageId"], data["agentId"], data["text"])

@@ -3,7 +3,7 @@
 It trusts nothing it reads: whatever a tampered file holds, the answer is a finding, never a crash.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -39,9 +39,16 @@ class Verified(msgspec.Struct, frozen=True):
 
 
 def verify(
-    reader: Reader, *, noted: str | None = None, fold: bool = True, progress: Progress | None = None
+    reader: Reader,
+    *,
+    noted: str | None = None,
+    heads: Mapping[int, str] | None = None,
+    fold: bool = True,
+    progress: Progress | None = None,
 ) -> Verified:
-    """Raise `LedgerBroken` at the first thing that does not fit."""
+    """Raise `LedgerBroken` at the first thing that does not fit. `heads` are hashes that were noted, by the
+    number of their event."""
+    heads = heads or {}
     head, anchor = _ends(reader)
     cut = anchor.seq > 0
     told: dict[str, Folded] = _standing(reader) if fold and cut else {}
@@ -49,6 +56,8 @@ def verify(
     found = noted is None or hexed(anchor.hash).startswith(noted)
     for event in _chain(reader, anchor, head, progress):
         found = found or hexed(event.hash).startswith(noted or "")
+        if heads.get(event.seq, hexed(event.hash)) != hexed(event.hash):
+            raise LedgerBroken(seq=event.seq, problem="another event was noted there: it was rewritten")
         pruned = pruned or event.type == "archive.pruned"
         if fold:
             _follow(event, told, cut=cut)
@@ -57,6 +66,9 @@ def verify(
         if anchor.seq:
             problem += f", or it lies before event {anchor.seq + 1}, where the kept part begins"
         raise HeadMissing(hash=noted, problem=problem)
+    if heads and max(heads) > head.seq:
+        problem = f"it ends here, but event {max(heads)} was noted: what came after is missing"
+        raise LedgerBroken(seq=head.seq, problem=problem)
     if fold:
         _compare(told, reader, pruned=pruned)
     return Verified(head.seq - anchor.seq, anchor, head, len(told) if fold else None)
