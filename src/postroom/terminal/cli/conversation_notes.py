@@ -29,7 +29,7 @@ class ConversationNotes:
             self._own.add(step.message_id)
             if step.from_agent:
                 self._tell_once(f"asks {step.message_id}", f"@{step.from_agent} asks @{step.agent}")
-            if step.state is State.CLAIMED:
+            if step.attempts or step.state is State.CLAIMED:
                 self._tell_once(f"begins {step.message_id}", f"@{step.agent} begins")
             if step.problem and step.state in (State.PENDING, State.DELAYED, State.CLAIMED):
                 self._tell_retry(step)
