@@ -21,7 +21,7 @@ def status(*steps: ConversationStep) -> ConversationStatus:
 def test_each_step_is_told_once() -> None:
     told: list[str] = []
     notes = ConversationNotes(told.append)
-    notes.follow(status(step(state=State.PENDING)))
+    notes.follow(status(step(state=State.PENDING, attempts=0)))
     assert told == []
     for _ in range(3):
         notes.follow(status(step(), step("m2", agent="writer", from_agent="coder")))
