@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import postroom
 from benchmarks.queueing import measure
@@ -48,7 +49,7 @@ def _taking_turns(
 
 
 @contextlib.contextmanager
-def _async_room(folder: Path, options: dict[str, str]):
+def _async_room(folder: Path, options: dict[str, Any]):
     """A function that publishes some messages one after the other on an event loop."""
     with asyncio.Runner() as runner:
         manager = postroom.open(room_url(folder), **options)

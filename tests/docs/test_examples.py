@@ -139,3 +139,16 @@ def test_the_example_of_a_channel_test_runs(tmp_path: Path) -> None:
     [program] = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     done = run(program, tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_page_about_workers_runs_as_it_stands(tmp_path: Path) -> None:
+    worker, unit = blocks_of("how-to/workers.md")
+    done = run(worker, tmp_path)
+    assert done.stdout.splitlines() == [
+        "completed 1 {'paid': 12}",
+        "completed 2 {'paid': 7}",
+        "dead 1 an order cannot be negative",
+        "delayed 0 comes back in an hour",
+    ], done.stderr
+    done = run(unit, tmp_path)
+    assert done.stdout.split() == ["1", "1"], done.stderr

@@ -1,5 +1,6 @@
 """What the service answers with. Fields that a newer service adds are ignored."""
 
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -91,3 +92,6 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
     items: list[T]
     next_cursor: str | None
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)

@@ -36,6 +36,13 @@ class EventDraft(msgspec.Struct, frozen=True, gc=False):
 
 
 class Event(msgspec.Struct, frozen=True):
+    """One line of the ledger: what happened, to what, by whom, chained to the line before by its hash.
+
+    >>> id = room.publish("orders", 1).id
+    >>> [event.message_id == id for event in room.events() if event.type == "message.published"]
+    [True]
+    """
+
     seq: int
     time: int
     type: str

@@ -4,6 +4,16 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The bounds of what a room accepts; more is refused, and nothing is written.
+
+    >>> import postroom
+    >>> with postroom.open_sync("memory://", limits=postroom.Limits(body_bytes=10)) as small:
+    ...     _ = small.create_queue("orders")
+    ...     small.publish("orders", "a long text")
+    Traceback (most recent call last):
+    postroom.errors.BodyTooLarge: The body has 13 bytes; at most 10 are allowed. ...
+    """
+
     body_bytes: int = 256 * 1024
     labels: int = 64
     label_key_chars: int = 64

@@ -1,11 +1,13 @@
 """The nouns of the post room as users meet them: scope, queue, message, subscription, schema."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from postroom.kernel.states import State
+
+BodyT = TypeVar("BodyT")
 
 
 class Ordering(StrEnum):
@@ -51,6 +53,12 @@ SYSTEM_QUEUES = (DEAD_LETTER, EVENTS_QUEUE, "_audit", INTEGRITY, "_corrections")
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder of queues with its own dead letters, keys and rules.
+
+    >>> room.scope("default").slug
+    'default'
+    """
+
     id: int
     tenant: str
     slug: str
@@ -62,7 +70,11 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about a queue that its owner may choose."""
+    """Everything about a queue that its owner may choose.
+
+    >>> room.queue("orders").settings.visibility_timeout_s
+    30.0
+    """
 
     display_name: str = ""
     description: str = ""
@@ -81,6 +93,13 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue with its settings and its state.
+
+    >>> queue = room.queue("orders")
+    >>> queue.path, queue.settings.max_retries
+    ('default/orders', 5)
+    """
+
     id: int
     scope_id: int
     tenant: str
@@ -98,7 +117,12 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many messages of one queue are in each state; archived ones are not counted."""
+    """How many messages of one queue are in each state; archived ones are not counted.
+
+    >>> _ = room.publish_many("orders", [1, 2])
+    >>> room.counts("orders").open
+    2
+    """
 
     pending: int = 0
     delayed: int = 0
@@ -118,6 +142,13 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):
+    """A reader of a broadcast queue: each is given every message.
+
+    >>> _ = room.create_queue("news", consumer_mode="broadcast")
+    >>> room.subscribe("news", "ann").queue
+    'default/news'
+    """
+
     id: int
     queue_id: int
     queue: str
@@ -126,6 +157,12 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of a JSON Schema; a published version never changes.
+
+    >>> room.register_schema("default", "order", {"type": "object"}).version
+    1
+    """
+
     scope: str
     name: str
     version: int
@@ -134,7 +171,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewMessage(msgspec.Struct, kw_only=True):
-    """What a publisher says about one message; everything but the body has a default."""
+    """What a publisher says about one message; everything but the body has a default.
+
+    >>> from postroom import NewMessage
+    >>> sent = room.publish_many("orders", [NewMessage(body=1, delay_s=60), NewMessage(body=2)])
+    >>> [receipt.state.value for receipt in sent]
+    ['delayed', 'pending']
+    """
 
     body: Any = None
     message_type: str = "message"
@@ -164,15 +207,27 @@ class NewMessage(msgspec.Struct, kw_only=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a publish: the message's id, and whether this call made it or an earlier one had."""
+    """The answer to a publish: the message's id, and whether this call made it or an earlier one had.
+
+    >>> receipt = room.publish("orders", 1)
+    >>> receipt.created, receipt.state.value
+    (True, 'pending')
+    """
 
     id: str
     created: bool
     state: State
 
 
-class Message(msgspec.Struct, frozen=True):
-    """One message as a reader or the holder of a claim sees it. Times are microseconds since 1970."""
+class Message(msgspec.Struct, Generic[BodyT], frozen=True):
+    """One message as a reader or the holder of a claim sees it. Times are microseconds since 1970.
+
+    >>> room.publish("orders", {"total": 12})
+    Receipt(id='...', created=True, state=<State.PENDING: 'pending'>)
+    >>> [message] = room.claim("orders")
+    >>> message.path, message.body, message.attempts
+    ('default/orders', {'total': 12}, 1)
+    """
 
     id: str
     tenant: str
@@ -182,7 +237,7 @@ class Message(msgspec.Struct, frozen=True):
     state: State
     message_type: str
     content_type: str
-    body: Any
+    body: BodyT
     labels: dict[str, Any]
     priority_tier: Tier
     priority_score: int
@@ -227,7 +282,12 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A fact kept beside the messages (a turn, a cost), committed with them."""
+    """A fact kept beside the messages (a turn, a cost), committed with them.
+
+    >>> room.record("cost", "bank", {"cents": 3})
+    >>> room.latest_record("cost", "bank").data["cents"]
+    3
+    """
 
     id: int
     kind: str

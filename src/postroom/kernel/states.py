@@ -7,6 +7,13 @@ from enum import StrEnum
 
 
 class State(StrEnum):
+    """Where a message is in its life: the first three are open, the others ends.
+
+    >>> id = room.publish("orders", 1).id
+    >>> room.get(id).state is State.PENDING
+    True
+    """
+
     PENDING = "pending"
     DELAYED = "delayed"
     CLAIMED = "claimed"

@@ -8,6 +8,7 @@ from postroom.clock import from_datetime
 from postroom.errors import ClaimLost, InvalidField
 from postroom.kernel import commands as c
 from postroom.kernel.model import LifecycleState, Message, NewMessage
+from postroom.runtime.options import check_names
 
 Moment = datetime | int
 
@@ -76,6 +77,7 @@ class CommandBuilder:
     def message(self, body: Any, options: PublishOptions) -> NewMessage:
         if not options:
             return NewMessage(body=body, source_id=self.actor)
+        check_names(options, PublishOptions.__annotations__, "publish")
         fields: dict[str, Any] = {"source_id": self.actor}
         for name, value in options.items():
             if value is None:
@@ -90,10 +92,7 @@ class CommandBuilder:
                 fields[name] = moment(name, value)  # type: ignore[arg-type]
             else:
                 fields[_RENAMED.get(name, name)] = value
-        try:
-            return NewMessage(body=body, **fields)
-        except TypeError as error:
-            raise InvalidField("options", str(error)) from None
+        return NewMessage(body=body, **fields)
 
     def publish(self, queue: str, body: Any, options: PublishOptions) -> c.Publish | c.PublishLike:
         if not options:

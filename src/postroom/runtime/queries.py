@@ -1,5 +1,6 @@
 """Questions to the store, the same for every kind of room; each is answered from one snapshot."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -32,16 +33,27 @@ from postroom.kernel.ports import MessageFilter
 from postroom.kernel.reader import Reader
 from postroom.kernel.states import State
 from postroom.runtime.core import RoomCore
+from postroom.runtime.options import FilterOptions, check_names
 
 PAGE = 100
 LARGEST_PAGE = 1000
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Some messages, and the cursor that leads to the next ones; None when these were the last."""
+    """Some messages, and the cursor that leads to the next ones; None when these were the last.
+
+    >>> _ = room.publish_many("orders", [1, 2, 3])
+    >>> page = room.messages(queue="orders", limit=2)
+    >>> [message.body for message in page], page.next_cursor is None
+    ([1, 2], False)
+    """
 
     messages: list[Message]
     next_cursor: str | None
+
+    def __iter__(self) -> Iterator[Message]:
+        """The messages of this page; those of the next are asked for with its cursor."""
+        return iter(self.messages)
 
 
 class HousekeeperStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,9 +124,7 @@ class Queries:
         if wanted.get("queue"):
             scope, slug = checks.split_path(wanted["queue"])
             wanted["queue"] = f"{scope}/{slug}"
-        for field in wanted:
-            if field not in MessageFilter.__struct_fields__ or field in ("tenant", "states"):
-                raise InvalidField(field, "is not something to filter by")
+        check_names(wanted, FilterOptions.__annotations__, "a filter of messages")
         return MessageFilter(
             tenant=self._tenant, states=tuple(states or ()), labels=tuple(labels.items()), **wanted
         )

@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 from postroom.clock import Clock
 from postroom.errors import StoreClosed
@@ -35,7 +35,9 @@ from postroom.runtime.commit import CommitRequest, weight
 from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.runtime.leader import LEASE_S, Leader
 from postroom.runtime.ledger_reader import LedgerReader, LedgerReaderOptions
+from postroom.runtime.options import FilterOptions, OpenOptions, QueueOptions, check_names
 from postroom.runtime.queries import PAGE, HousekeeperStatus, Page, Queries
+from postroom.runtime.typed_queue import TypedQueue
 from postroom.runtime.unit import AsyncUnit
 from postroom.runtime.wakeups import Waiter
 from postroom.runtime.workers import AsyncWorkers, Handler, WorkerOptions
@@ -48,7 +50,20 @@ Pending = tuple[c.Command, "asyncio.Future[Any]"]
 
 
 class Room:
-    """A post room, open for use. Make one with `async with postroom.open(url) as room`."""
+    """A post room, open for use. Make one with `async with postroom.open(url) as room`.
+
+    Its verbs are those of `SyncRoom`, awaited. What is asked for in one turn of the event loop is committed
+    together.
+
+    >>> import postroom
+    >>> async with postroom.open("memory://") as shop:
+    ...     _ = await shop.create_queue("orders")
+    ...     _ = await shop.publish("orders", {"total": 12})
+    ...     [message] = await shop.claim("orders")
+    ...     await shop.complete(message, {"paid": True})
+    ...     print((await shop.get(message.id)).result)
+    {'paid': True}
+    """
 
     def __init__(self, core: RoomCore) -> None:
         self._core = core
@@ -63,6 +78,7 @@ class Room:
 
     @property
     def actor(self) -> str:
+        """Who this room acts as; every event of the ledger names its actor."""
         return self._builder.actor
 
     @property
@@ -72,10 +88,12 @@ class Room:
 
     @property
     def clock(self) -> Clock:
+        """The clock that all times of this room come from."""
         return self._core.clock
 
     @property
     def limits(self) -> Limits:
+        """How large what is accepted may be."""
         return self._core.options.limits
 
     def to_message(self, stored: Stored, *, with_token: bool = False) -> Message:
@@ -175,12 +193,23 @@ class Room:
         return await self._ask(lambda: self._core.read(question))
 
     def answer_checks(self, checks: Sequence[CostlyCheck]) -> dict[bytes, CheckAnswer]:
-        """Blocks: for questions that are answered in a thread of their own."""
+        """Blocks: for questions that are answered in a thread of their own.
+
+        >>> async with postroom.open("memory://") as shop:
+        ...     print(shop.answer_checks([]))
+        {}
+        """
         return self._core.answer_checks(checks)
 
     @contextlib.asynccontextmanager
     async def woken(self, *, commits: bool = False) -> AsyncIterator[asyncio.Event]:
-        """An event that is set when the ledger has something new; with `commits`, after every commit."""
+        """An event that is set when the ledger has something new; with `commits`, after every commit.
+
+        >>> async with postroom.open("memory://") as shop, shop.woken() as news:
+        ...     _ = await shop.create_queue("orders")
+        ...     print(await news.wait())
+        True
+        """
         loop, news = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
@@ -291,6 +320,7 @@ class Room:
         return nap
 
     async def complete(self, claimed: Message, result: Any = None) -> None:
+        """The work is done; `result` is kept with the message."""
         await self.run(self._builder.complete(claimed, result))
 
     async def fail(
@@ -325,6 +355,7 @@ class Room:
         await self.run(self._builder.snooze(claimed, seconds, until, reason))
 
     async def cancel(self, message_id: str, reason: str = "cancelled") -> None:
+        """End an open message: nobody will be given it."""
         await self.run(c.Cancel(message_id=message_id, reason=reason, **self._who()))
 
     async def kill(self, message_id: str, reason: str) -> None:
@@ -334,6 +365,7 @@ class Room:
     async def reprioritise(
         self, message_id: str, *, tier: str | None = None, score: int | None = None
     ) -> None:
+        """Give an open message another tier or score."""
         await self.run(c.Reprioritise(message_id=message_id, tier=tier, score=score, **self._who()))
 
     async def replay(self, *message_ids: str, scope: str | None = None, limit: int = 1000) -> list[str]:
@@ -351,14 +383,17 @@ class Room:
     # reading
 
     async def get(self, message_id: str) -> Message:
+        """A message by its id, live or archived."""
         return await self._ask(self._queries.get, message_id)
 
-    async def messages(self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Any) -> Page:
-        """A page of messages, live and archived; filters are the fields of `MessageFilter`."""
+    async def messages(
+        self, *, cursor: str | None = None, limit: int = PAGE, **wanted: Unpack[FilterOptions]
+    ) -> Page:
+        """A page of messages, live and archived; filters are those of `FilterOptions`."""
         return await self._ask(self._queries.page, self._queries.filter(**wanted), cursor, limit)
 
     async def numbered(
-        self, *, after: int | None = None, limit: int = PAGE, **wanted: Any
+        self, *, after: int | None = None, limit: int = PAGE, **wanted: Unpack[FilterOptions]
     ) -> list[tuple[int, Message]]:
         """Messages with their numbers, after (newest first: before) a number."""
         return await self._ask(self._queries.numbered, self._queries.filter(**wanted), after, limit)
@@ -372,6 +407,7 @@ class Room:
         return await self._ask(self._queries.peek, queue, limit, subscription)
 
     async def counts(self, queue: str, *, subscription: str | None = None) -> Counts:
+        """How many messages of a queue are in each state."""
         return await self._ask(self._queries.counts, queue, subscription)
 
     # scopes and queues
@@ -379,6 +415,7 @@ class Room:
     async def create_scope(
         self, slug: str, *, display_name: str = "", description: str = "", exist_ok: bool = False
     ) -> Scope:
+        """Make a scope, which has its own queues, dead letters and keys."""
         return await self.run(
             c.CreateScope(
                 slug=slug,
@@ -390,45 +427,69 @@ class Room:
         )
 
     async def set_scope_state(self, slug: str, state: str) -> Scope:
+        """Pause, drain, archive or open (`active`) a scope with all its queues."""
         return await self.run(c.SetScopeState(slug=slug, state=place_state(state), **self._who()))
 
     async def delete_scope(self, slug: str) -> None:
+        """Remove a scope that has no open messages and no dead letters."""
         await self.run(c.DeleteScope(slug=slug, **self._who()))
 
-    async def create_queue(self, queue: str, *, exist_ok: bool = False, **settings: Any) -> Queue:
+    async def create_queue(
+        self, queue: str, *, exist_ok: bool = False, **settings: Unpack[QueueOptions]
+    ) -> Queue:
         """Make a queue; settings are the fields of `QueueSettings`."""
-        return await self.run(c.CreateQueue(queue=queue, settings=settings, exist_ok=exist_ok, **self._who()))
+        return await self.run(
+            c.CreateQueue(queue=queue, settings=dict(settings), exist_ok=exist_ok, **self._who())
+        )
 
-    async def update_queue(self, queue: str, **settings: Any) -> Queue:
-        return await self.run(c.UpdateQueue(queue=queue, settings=settings, **self._who()))
+    async def update_queue(self, queue: str, **settings: Unpack[QueueOptions]) -> Queue:
+        """Change settings of a queue; those not named stay."""
+        return await self.run(c.UpdateQueue(queue=queue, settings=dict(settings), **self._who()))
 
     async def set_queue_state(self, queue: str, state: str) -> Queue:
+        """Pause, drain, archive or open (`active`) a queue."""
         return await self.run(c.SetQueueState(queue=queue, state=place_state(state), **self._who()))
 
     async def delete_queue(self, queue: str) -> None:
+        """Remove a queue that has no open messages."""
         await self.run(c.DeleteQueue(queue=queue, **self._who()))
 
     async def scope(self, slug: str) -> Scope:
+        """A scope by its name."""
         return await self._ask(self._queries.scope, slug)
 
     async def scopes(self) -> list[Scope]:
+        """All scopes."""
         return await self._ask(self._queries.scopes)
 
-    async def queue(self, queue: str) -> Queue:
-        return await self._ask(self._queries.queue, queue)
+    @overload
+    def queue(self, queue: str) -> Coroutine[Any, Any, Queue]: ...
+    @overload
+    def queue(self, queue: str, body_type: type[T]) -> TypedQueue[T]: ...
+    def queue(
+        self, queue: str, body_type: type[T] | None = None
+    ) -> Coroutine[Any, Any, Queue] | TypedQueue[T]:
+        """A queue and its settings, awaited; with a type, the queue of bodies of that type, at once."""
+        if body_type is None:
+            return self._ask(self._queries.queue, queue)
+        return TypedQueue(self, queue, body_type)
 
     async def queues(self, scope: str | None = None) -> list[Queue]:
+        """The queues of a scope, or all; those of the system too."""
         return await self._ask(self._queries.queues, scope)
 
     # subscriptions, schemas, records
 
     async def subscribe(self, queue: str, name: str, *, earliest: bool = False) -> Subscription:
+        """Give a broadcast queue another reader, from now on or (`earliest`) from what is kept."""
         return await self.run(c.Subscribe(queue=queue, name=name, earliest=earliest, **self._who()))
 
     async def unsubscribe(self, queue: str, name: str) -> None:
+        """Take a reader away, with what waits for it."""
         await self.run(c.Unsubscribe(queue=queue, name=name, **self._who()))
 
     async def subscriptions(self, queue: str) -> list[Subscription]:
+        """The readers of a broadcast queue."""
         return await self._ask(self._queries.subscriptions, queue)
 
     async def check_seen(self, queue: str, subscription: str, key: str) -> bool:
@@ -438,24 +499,29 @@ class Room:
     async def register_schema(
         self, scope: str, name: str, document: dict[str, Any], *, version: int | None = None
     ) -> Schema:
+        """Publish a version of a JSON Schema that bodies of queues must match."""
         return await self.run(
             c.RegisterSchema(scope=scope, name=name, document=document, version=version, **self._who())
         )
 
     async def schemas(self, scope: str) -> list[Schema]:
+        """The schemas of a scope."""
         return await self._ask(self._queries.schemas, scope)
 
     async def record(
         self, kind: str, key: str, data: dict[str, Any], *, about: Message | None = None
     ) -> None:
+        """Keep a fact (a cost, a measurement) beside the messages."""
         await self.run(self._builder.record(kind, key, data, about))
 
     async def records(
         self, kind: str, key: str | None = None, *, after: int = 0, limit: int = PAGE
     ) -> list[Record]:
+        """Facts of a kind, oldest first, after a number."""
         return await self._ask(self._queries.records, kind, key, after, limit)
 
     async def latest_record(self, kind: str, key: str) -> Record | None:
+        """The newest fact of a kind under a key."""
         return await self._ask(self._queries.latest_record, kind, key)
 
     async def accounts(self, *names: str) -> dict[str, Budget]:
@@ -473,6 +539,7 @@ class Room:
         return await self._ask(self._queries.record_numbered, number)
 
     async def document(self, kind: str, key: str) -> Document | None:
+        """A document (a schedule, a task) by kind and key, or None."""
         return await self._ask(self._queries.document, kind, key)
 
     async def documents(
@@ -500,8 +567,7 @@ class Room:
                 yield page
 
     async def read_events(self, after: int, limit: int) -> list[Event]:
-        """The next events after a position, those that are there now. Readers that are woken by one commit
-        at one place share a look into the store."""
+        """The next events after a position, those that are there now."""
         asked = (after, limit, self._core.wakeups.news)
         reading = self._event_reads.get(asked)
         if reading is None:
@@ -522,14 +588,28 @@ class Room:
         return list(await asyncio.shield(reading))
 
     def ledger_reader(self, name: str = "", **options: Unpack[LedgerReaderOptions]) -> LedgerReader:
-        """Follows the ledger; with a name, from where the reader of that name had come to."""
+        """Follows the ledger; with a name, from where the reader of that name had come to.
+
+        >>> async with postroom.open("memory://") as shop:
+        ...     _ = await shop.create_queue("orders")
+        ...     async for event in shop.ledger_reader(after=0).events(follow=False):
+        ...         last = event.type
+        ...     print(last)
+        queue.created
+        """
         return LedgerReader(self, name, **options)
 
     def leader(self, name: str, *, lease_s: float = LEASE_S) -> Leader:
-        """Leads under this name when no other process does."""
+        """Leads under this name when no other process does.
+
+        >>> async with postroom.open("memory://") as shop:
+        ...     print(await shop.leader("nightly report").lead())
+        True
+        """
         return Leader(self, name, self._core.clock, lease_s=lease_s)
 
     async def head(self) -> Head:
+        """The last event of the ledger and its hash."""
         return await self._ask(self._queries.head)
 
     async def set_position(self, name: str, seq: int, *, hold: bool = False) -> None:
@@ -537,9 +617,11 @@ class Room:
         await self.run(c.SetPosition(name=name, seq=seq, hold=hold, **self._who()))
 
     async def positions(self) -> list[Position]:
+        """How far each named reader of the ledger has come."""
         return await self._ask(self._queries.positions)
 
     async def housekeepers(self) -> list[HousekeeperStatus]:
+        """What keeps the room in order, and when each last ran."""
         return await self._ask(self._queries.housekeepers)
 
     async def housekeep(self, name: str) -> int:
@@ -547,7 +629,11 @@ class Room:
         return await self._ask(self._core.housekeep, name)
 
     async def wipe_log(self) -> None:
-        """What was overwritten leaves the log beside the store too."""
+        """What was overwritten leaves the log beside the store too.
+
+        >>> async with postroom.open("memory://") as shop:
+        ...     await shop.wipe_log()
+        """
         await self._ask(self._core.store.wipe_log)
 
     # workers
@@ -561,6 +647,7 @@ class Room:
         await self._workers.run(grace)
 
     def stop_workers(self) -> None:
+        """Let `run_workers` end; handlers that run may finish."""
         self._workers.stop()
 
     # life
@@ -569,6 +656,7 @@ class Room:
         return {"actor": self._builder.actor, "tenant": self._builder.tenant}
 
     async def close(self) -> None:
+        """Close the room; `with` does it for you."""
         if self._closed:
             return
         self._workers.stop()
@@ -583,11 +671,19 @@ class Room:
 
 
 @contextlib.asynccontextmanager
-async def open_room(url: str = "sqlite:///postroom.db", **options: Any) -> AsyncIterator[Room]:
+async def open_room(
+    url: str = "sqlite:///postroom.db", **options: Unpack[OpenOptions]
+) -> AsyncIterator[Room]:
     """Open a room: `async with postroom.open("sqlite:///room.db") as room: …`.
 
     Options are the fields of `RoomOptions`.
+
+    >>> import postroom
+    >>> async with postroom.open("memory://", actor="shop") as shop:
+    ...     print(shop.actor)
+    shop
     """
+    check_names(options, RoomOptions.__struct_fields__, "open")
     chosen = RoomOptions(**options)
     loop = asyncio.get_running_loop()
 

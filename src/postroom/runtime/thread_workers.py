@@ -117,7 +117,7 @@ class ThreadWorkers:
         except Reject as decision:
             room.fail(message, str(decision) or "rejected", kind="rejected", retry=False)
         except Exception as error:
-            log.info("handler of %s failed on %s", message.path, message.id, exc_info=error)
+            log.warning("handler of %s failed on message %s", message.path, message.id, exc_info=error)
             room.fail(message, describe(error), kind=type(error).__name__)
         else:
             try:

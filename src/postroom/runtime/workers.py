@@ -15,6 +15,7 @@ import msgspec
 
 from postroom.errors import ClaimLost, Invalid, InvalidField, PostroomError
 from postroom.kernel.model import Message
+from postroom.runtime.options import check_names
 
 if TYPE_CHECKING:
     from postroom.runtime.room import Room
@@ -38,7 +39,17 @@ class HandlerOutcome(Exception):
 
 
 class Retry(HandlerOutcome):
-    """Try again after `delay` seconds (None: the queue's backoff); counts as an attempt."""
+    """Try again after `delay` seconds (None: the queue's backoff); counts as an attempt.
+
+    >>> @room.worker("orders")
+    ... def pay(message):
+    ...     room.stop_workers()
+    ...     raise Retry("the bank did not answer", delay=60)
+    >>> id = room.publish("orders", 1).id
+    >>> room.run_workers()
+    >>> room.get(id).state.value, room.get(id).attempts
+    ('delayed', 1)
+    """
 
     def __init__(self, reason: str = "retry", *, delay: float | None = None) -> None:
         super().__init__(reason)
@@ -46,7 +57,17 @@ class Retry(HandlerOutcome):
 
 
 class Snooze(HandlerOutcome):
-    """Come back in `seconds`; does not count as an attempt."""
+    """Come back in `seconds`; does not count as an attempt.
+
+    >>> @room.worker("orders")
+    ... def pay(message):
+    ...     room.stop_workers()
+    ...     raise Snooze(3600, "the shop is closed")
+    >>> id = room.publish("orders", 1).id
+    >>> room.run_workers()
+    >>> room.get(id).state.value, room.get(id).attempts
+    ('delayed', 0)
+    """
 
     def __init__(self, seconds: float, reason: str | None = None) -> None:
         super().__init__(reason)
@@ -55,7 +76,17 @@ class Snooze(HandlerOutcome):
 
 
 class Reject(HandlerOutcome):
-    """This will never work: a dead letter at once."""
+    """This will never work: a dead letter at once.
+
+    >>> @room.worker("orders")
+    ... def pay(message):
+    ...     room.stop_workers()
+    ...     raise Reject("not an order")
+    >>> id = room.publish("orders", 1).id
+    >>> room.run_workers()
+    >>> room.get(id).path
+    'default/_dead_letter'
+    """
 
 
 class WorkItem(msgspec.Struct, frozen=True):
@@ -70,6 +101,7 @@ class WorkItem(msgspec.Struct, frozen=True):
 
 
 def job_of(queue: str, handler: Handler, options: WorkerOptions) -> WorkItem:
+    check_names(options, WorkerOptions.__annotations__, "a worker")
     concurrency = options.get("concurrency", 1)
     if not isinstance(concurrency, int) or concurrency < 1:
         raise InvalidField("concurrency", f"is {concurrency!r}, must be a whole number from 1")
@@ -212,7 +244,7 @@ class AsyncWorkers:
             else:
                 await room.fail(message, "the handler cancelled itself", kind="CancelledError")
         except Exception as error:
-            log.info("handler of %s failed on %s", message.path, message.id, exc_info=error)
+            log.warning("handler of %s failed on message %s", message.path, message.id, exc_info=error)
             await room.fail(message, describe(error), kind=type(error).__name__)
         else:
             try:
