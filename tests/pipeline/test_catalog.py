@@ -8,7 +8,7 @@ import pytest
 
 from postroom.pipeline.errors import LakeMissing
 from postroom.pipeline.lake.lake import Lake, Positions
-from postroom.pipeline.lake.tables import LEDGER, MESSAGE_LIFE, TRACES
+from postroom.pipeline.lake.tables import ALL, LEDGER, MESSAGE_LIFE, TRACES
 from postroom.pipeline.serving.catalog import render_catalog
 from tests.pipeline.tiny import put
 
@@ -35,6 +35,22 @@ def test_duckdb_reads_what_is_in_the_tables_now_and_no_file_of_before(lake: Lake
         ]
         assert db.sql("SELECT seq, type FROM bronze.ledger").fetchall() == [(1, "message.published")]
         assert db.sql("SELECT * FROM silver.traces").fetchall() == []
+
+
+def test_every_table_of_the_lake_has_a_view_in_a_database_with_a_file_and_in_one_without(
+    tmp_path: Path,
+) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    for table in ALL:
+        lake.commit(table, [], Positions(1, 1))
+    text, count = render_catalog(lake, "duckdb-files")
+    for place in (":memory:", str(tmp_path / "lake.duckdb")):
+        with duckdb.connect(place) as db:
+            db.execute(text)
+            views = db.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+            assert sorted(name for (name,) in views) == sorted(table.short for table in ALL)
+            assert db.sql("SELECT * FROM lake_memory.chunks").fetchall() == []
+    assert count == len(ALL)
 
 
 def test_delta_tables_are_named_by_their_place_and_said_what_they_are(lake: Lake) -> None:

@@ -15,6 +15,7 @@ from postroom.errors import PostroomError
 from postroom.pipeline.errors import LakeMissing, QueryRefused
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import TRACES
+from postroom.pipeline.serving.catalog import render_catalog
 from postroom.pipeline.serving.engine import QueryEngine, engine
 from postroom.pipeline.serving.history import Search, life, search
 from postroom.pipeline.serving.insights import overview, period
@@ -153,3 +154,11 @@ def test_traces_search_status_and_report_answer(client: TestClient, filled: Lake
     assert client.get("/api/pipeline/status").json()["behind"] == 0
     assert "<svg" in client.get("/api/insights/report").text
     assert client.get("/api/traces/none").status_code == 404
+
+
+def test_the_catalog_for_spark_is_sql_that_spark_understands(spark: Any, filled: Lake) -> None:
+    text, count = render_catalog(filled, "spark")
+    statements = [each for each in text.split(";") if each.strip()]
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    plans = [parser.parsePlan(each).nodeName() for each in statements]
+    assert plans.count("CreateTable") == count > 10

@@ -93,7 +93,8 @@ class PipelineRuns:
                 raise PipelineBusy(lake=str(self._lake.folder), pid=other.pid, since=other.since)
             store = open_source(self._store).path
             ages = [word for name, age in settings.keep.items() for word in ("--keep", f"{name}={age}")]
-            words = ("--memory", str(settings.memory_mb), *ages, *more)
+            lineage = ("--lineage", settings.lineage) if settings.lineage else ()
+            words = ("--memory", str(settings.memory_mb), *ages, *lineage, *more)
             place = str(self._lake.folder)
             process = launch(
                 store, place, self._log, *words, answer=self._answer, environment=self._environment
@@ -121,7 +122,7 @@ class PipelineRuns:
             last.ok = process.returncode == 0 and "error" not in told
             last.events, last.seconds = told.get("events"), told.get("seconds")
             last.problem = None if last.ok else _problem(told, process.returncode, late)
-            last.alerts = [*told.get("broken", ()), *told.get("repaired", ())]
+            last.alerts = [*told.get("broken", ()), *told.get("repaired", ()), *told.get("notices", ())]
             self._process = None
             self._remember()
         for alert in last.alerts:

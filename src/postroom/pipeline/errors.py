@@ -42,6 +42,19 @@ class SparkNotReached(PipelineError):
     code = "SPARK_NOT_REACHED"
 
 
+class LineageMissing(PipelineError):
+    """Lineage needs the Python package {package}. Install it: pip install 'postroom[lineage]'"""
+
+    code = "LINEAGE_NOT_INSTALLED"
+
+
+class LineageUnusable(Invalid):
+    """Lineage cannot be told to {where}: {reason}. Give --lineage an http:// or https:// address, a file, or
+    env for the settings of OpenLineage's own client."""
+
+    code = "LINEAGE_UNUSABLE"
+
+
 class DaysGone(Invalid):
     """The lake let go of what happened before {day}, so earlier days cannot be built again. Begin with that
     day."""

@@ -270,6 +270,10 @@ class PipelineSettings(SettingsPart):
     keep: dict[str, Annotated[str, AfterValidator(_age)]] = Field(
         default_factory=dict, description="Tables of the lake and how long their rows stay, like 365d"
     )
+    lineage: str = Field(
+        default="",
+        description="Where runs tell OpenLineage events: an address, a file, or env; empty: nowhere",
+    )
 
 
 class LogSettings(SettingsPart):

@@ -14,10 +14,11 @@ from postroom.pipeline.errors import DaysGone, LakeMissing
 from postroom.pipeline.jobs.context import Context, Replacement
 from postroom.pipeline.jobs.conversations import BY
 from postroom.pipeline.jobs.gold import sum_days
+from postroom.pipeline.jobs.lineage import tell_lineage
 from postroom.pipeline.jobs.progress import Told, reported, silent, watched
 from postroom.pipeline.jobs.quarantine import bad_events
 from postroom.pipeline.jobs.retention import day_of
-from postroom.pipeline.jobs.run import check_written, explained
+from postroom.pipeline.jobs.run import check_written, explained, notices_of
 from postroom.pipeline.jobs.run_log import RunLog
 from postroom.pipeline.jobs.session import sized
 from postroom.pipeline.lake.lake import Lake, LakeFile
@@ -45,6 +46,7 @@ class Backfilled(msgspec.Struct, frozen=True):
     days: int
     rows: dict[str, int]
     broken: list[str]
+    notices: list[str] = []
 
 
 class DayRange(msgspec.Struct, frozen=True):
@@ -66,7 +68,13 @@ class DayRange(msgspec.Struct, frozen=True):
 
 
 def backfill(
-    spark: "SparkSession", lake: Lake, source: SqliteSource, clock: Clock, days: DayRange, told: Told = silent
+    spark: "SparkSession",
+    lake: Lake,
+    source: SqliteSource,
+    clock: Clock,
+    days: DayRange,
+    told: Told = silent,
+    lineage: str = "",
 ) -> Backfilled:
     """The lake must be up to date: what came since is the business of a run."""
     check_days(lake, days)
@@ -75,18 +83,21 @@ def backfill(
         at = Context(spark, lake, source, clock, reported(lease, told), log)
         events = at.look(MESSAGE_LIFE).done.ledger
         try:
-            with explained(lake, source), sized(spark, events, events):
-                rows = {
-                    MESSAGE_LIFE.name: _lives(at, days),
-                    TURNS.name: _turns(at, days),
-                    TRACES.name: _conversations(at, days),
-                }
-                with log.step("gold") as step:
-                    rows["gold"] = step.rows_out = sum_days(at, days.names)
-            broken = check_written(at, at.look(TRACES).done)
+            with tell_lineage(
+                lineage, "pipeline.backfill", lake, source.path, log, clock, at.written
+            ) as listener:
+                with explained(lake, source), sized(spark, events, events):
+                    rows = {
+                        MESSAGE_LIFE.name: _lives(at, days),
+                        TURNS.name: _turns(at, days),
+                        TRACES.name: _conversations(at, days),
+                    }
+                    with log.step("gold") as step:
+                        rows["gold"] = step.rows_out = sum_days(at, days.names)
+                broken = check_written(at, at.look(TRACES).done)
         finally:
             log.save()
-    return Backfilled(len(days.names), rows, broken)
+    return Backfilled(len(days.names), rows, broken, notices_of(listener))
 
 
 def check_days(lake: Lake, days: DayRange) -> None:

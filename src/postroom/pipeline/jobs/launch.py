@@ -21,7 +21,18 @@ _NEEDED = (
     "LD_LIBRARY_PATH",
     "POSTROOM_HOME",
 )
-_NEEDED_PARTS = ("LC_", "PYTHON", "VIRTUAL_ENV", "SPARK_", "PYSPARK_", "POSTROOM_SPARK_", "AWS_", "HADOOP_")
+_NEEDED_PARTS = (
+    "LC_",
+    "PYTHON",
+    "VIRTUAL_ENV",
+    "SPARK_",
+    "PYSPARK_",
+    "POSTROOM_SPARK_",
+    "POSTROOM_LINEAGE",
+    "OPENLINEAGE_",
+    "AWS_",
+    "HADOOP_",
+)
 
 
 def command_line(store: str, lake: str, *more: str) -> list[str]:

@@ -20,6 +20,7 @@ from postroom.pipeline.jobs.conversations import converse
 from postroom.pipeline.jobs.expect import check_lake, findings, keep
 from postroom.pipeline.jobs.gold import sum_up
 from postroom.pipeline.jobs.ledger_identity import check_same_ledger
+from postroom.pipeline.jobs.lineage import Lineage, tell_lineage
 from postroom.pipeline.jobs.memory import remember
 from postroom.pipeline.jobs.parallel import together
 from postroom.pipeline.jobs.progress import Told, reported, silent
@@ -62,7 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`refresh` forgets silver and gold, or with `everything` bronze too; `at_once` bounds the memory.
     `since` is the moment from which a new lake takes events in. With `verify` every hash is checked; with
     `scrub` every file of the lake is read first, and what is damaged repaired. `upkeep` puts small files
-    together and deletes what nobody needs; `keep` lets go of rows beyond an age in seconds, by table."""
+    together and deletes what nobody needs; `keep` lets go of rows beyond an age in seconds, by table.
+    `lineage` is where OpenLineage events go: an address, a file, or `env`; nowhere when it is empty."""
 
     refresh: bool = False
     everything: bool = False
@@ -73,6 +75,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     at_once: int = MOST_EVENTS
     upkeep: bool = True
     keep: dict[str, float] = {}
+    lineage: str = ""
 
 
 NORMAL = Options()
@@ -89,6 +92,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     repaired: list[str] = []
     broken: list[str] = []
     """Expectations that what was written does not keep, as sentences."""
+    notices: list[str] = []
+    """What else somebody should know of, though the run is whole."""
 
 
 def run(
@@ -108,12 +113,15 @@ def run(
             _empty(lake, QUARANTINE)
         repairs: list[Repair] = []
         try:
-            if options.scrub:
-                at = _scrub(at, repairs)
-            events, target = _work_through(at, options, repairs)
-            broken = check_written(at, target)
-            if options.upkeep:
-                keep_up(lake, clock, log, options.keep)
+            with tell_lineage(
+                options.lineage, "pipeline.run", lake, source.path, log, clock, at.written
+            ) as lineage:
+                if options.scrub:
+                    at = _scrub(at, repairs)
+                events, target = _work_through(at, options, repairs)
+                broken = check_written(at, target)
+                if options.upkeep:
+                    keep_up(lake, clock, log, options.keep)
         finally:
             with contextlib.suppress(PostroomError, OSError):
                 log.save()
@@ -127,7 +135,12 @@ def run(
         steps=log.steps,
         repaired=[each.sentence for each in repairs],
         broken=broken,
+        notices=notices_of(lineage),
     )
+
+
+def notices_of(lineage: Lineage | None) -> list[str]:
+    return [lineage.problem] if lineage is not None and lineage.problem else []
 
 
 def check_written(at: Context, target: Positions) -> list[str]:
@@ -140,6 +153,7 @@ def check_written(at: Context, target: Positions) -> list[str]:
         except PostroomError as error:
             step.status, step.problem = "failed", str(error)
             return [f"The expectations could not be checked: {error} Look at it: postroom pipeline verify"]
+        at.log.tell_checked(results)
         broken = [each for each in results if each.broken]
         step.rows_in, step.quarantined = len(results), sum(each.broken for each in broken)
         step.status = "broken" if broken else "ok"

@@ -2,10 +2,10 @@
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import pyarrow as pa
@@ -14,6 +14,9 @@ from postroom.clock import SECOND, Clock
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import RUNS
+
+if TYPE_CHECKING:
+    from postroom.pipeline.jobs.expect import CheckResult
 
 
 class RunStep(msgspec.Struct, kw_only=True):
@@ -29,18 +32,29 @@ class RunStep(msgspec.Struct, kw_only=True):
     problem: str | None = None
 
 
+class StepListener(Protocol):
+    """Hears of every step when it begins and when it has ended, and what was found of the expectations."""
+
+    def step_begun(self, step: RunStep) -> None: ...
+    def step_ended(self, step: RunStep) -> None: ...
+    def checked(self, results: "Sequence[CheckResult]") -> None: ...
+
+
 class RunLog:
     def __init__(self, lake: Lake, clock: Clock) -> None:
         self._lake = lake
         self._clock = clock
         self.run_id = uuid.uuid4().hex[:12]
         self.steps: list[RunStep] = []
+        self.listeners: list[StepListener] = []
 
     @contextmanager
     def step(self, name: str, after: int = 0, up_to: int = 0) -> Iterator[RunStep]:
         step = RunStep(step=name, started_at=self._clock.now(), from_position=after, to_position=up_to)
         begun = time.monotonic()
         self.steps.append(step)
+        for listener in self.listeners:
+            listener.step_begun(step)
         try:
             yield step
         except BaseException as error:
@@ -48,6 +62,12 @@ class RunLog:
             raise
         finally:
             step.seconds = time.monotonic() - begun
+            for listener in self.listeners:
+                listener.step_ended(step)
+
+    def tell_checked(self, results: "Sequence[CheckResult]") -> None:
+        for listener in self.listeners:
+            listener.checked(results)
 
     def save(self) -> None:
         if not self.steps:

@@ -16,7 +16,8 @@ def render_catalog(lake: Lake, kind: str) -> tuple[str, int]:
     if not there:
         raise LakeMissing(lake=lake.location)
     begin, of_table = _WAYS[kind]
-    layers = dict.fromkeys(table.layer for table in there)
+    named = _layer_in_duckdb if kind.startswith("duckdb") else _layer
+    layers = dict.fromkeys(named(table) for table in there)
     lines = [begin] if begin else []
     lines += [f"CREATE SCHEMA IF NOT EXISTS {layer};" for layer in layers]
     for table in there:
@@ -26,21 +27,22 @@ def render_catalog(lake: Lake, kind: str) -> tuple[str, int]:
 
 def _delta_in_duckdb(lake: Lake, table: Table) -> str:
     place = _quoted(_place(lake, table))
-    return f"CREATE OR REPLACE VIEW {_name(table)} AS SELECT * FROM delta_scan({place});"  # noqa: S608 - a file
+    name = f"{_layer_in_duckdb(table)}.{table.short}"
+    return f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM delta_scan({place});"  # noqa: S608 - a file
 
 
 def _files_in_duckdb(lake: Lake, table: Table) -> str:
-    files = lake.files(table)
+    files, name = lake.files(table), f"{_layer_in_duckdb(table)}.{table.short}"
     if not files:
         kinds = ", ".join(f'NULL AS "{name}"' for name in table.schema.names)
-        return f"CREATE OR REPLACE VIEW {_name(table)} AS SELECT {kinds} LIMIT 0;"
+        return f"CREATE OR REPLACE VIEW {name} AS SELECT {kinds} LIMIT 0;"
     places = ", ".join(_quoted(file.uri) for file in files)
     cut = ""
     if table.cut:
         cut = f", hive_partitioning = true, hive_types = {{'{table.cut}': {_TYPES[table.cut]}}}"
     names = ", ".join(f'"{name}"' for name in table.schema.names)
     return (
-        f"CREATE OR REPLACE VIEW {_name(table)} AS SELECT {names} "  # noqa: S608 - a file
+        f"CREATE OR REPLACE VIEW {name} AS SELECT {names} "  # noqa: S608 - a file
         f"FROM read_parquet([{places}], union_by_name = true{cut});"
     )
 
@@ -66,6 +68,15 @@ _WAYS: dict[str, tuple[str, Callable[[Lake, Table], str]]] = {
 
 def _name(table: Table) -> str:
     return f"{table.layer}.{table.short}"
+
+
+def _layer(table: Table) -> str:
+    return table.layer
+
+
+def _layer_in_duckdb(table: Table) -> str:
+    """A database without a file is called `memory` there, so no schema may be."""
+    return "lake_memory" if table.layer == "memory" else table.layer
 
 
 def _place(lake: Lake, table: Table) -> str:

@@ -1,6 +1,7 @@
 """`postroom pipeline`: the lake is filled, watched, asked, shown and kept in shape."""
 
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterable
@@ -22,6 +23,18 @@ from postroom.terminal.cli.lake_access import LakeOption, lake_of, light, source
 from postroom.terminal.cli.options import argument, choice, flag, option
 from postroom.terminal.cli.output import Column, facts, some, span, table
 from postroom.terminal.cli.pipeline_catalog import catalog, describe
+from postroom.terminal.cli.pipeline_options import (
+    BindAddressOption,
+    ConfOption,
+    DriverHostOption,
+    FeedOption,
+    KeepOption,
+    LineageOption,
+    MasterOption,
+    MemoryOption,
+    PyFilesOption,
+    RemoteOption,
+)
 from postroom.terminal.cli.store_access import CommandContext, whoami
 from postroom.terminal.cli.values import When, duration
 
@@ -38,56 +51,6 @@ app = group("pipeline", "History, traces, costs and insights: the lake, on Spark
 LITTLE = 300_000
 """With fewer new events than this, a JVM that starts fast beats one that runs fast."""
 
-SPARK = "Spark"
-MasterOption = Annotated[
-    str | None,
-    option("URL", "Spark's master. Else POSTROOM_SPARK_MASTER, else local[*].", "--master", panel=SPARK),
-]
-RemoteOption = Annotated[
-    str | None,
-    option("URL", "A Spark Connect server (sc://…). Else POSTROOM_SPARK_REMOTE.", "--remote", panel=SPARK),
-]
-MemoryOption = Annotated[
-    int, option("MB", "Memory of the driver's JVM. Default 1024.", "--memory", panel=SPARK)
-]
-ConfOption = Annotated[
-    list[str] | None,
-    option("KEY=VALUE", "A setting of Spark's own; may be given several times.", "--conf", panel=SPARK),
-]
-DriverHostOption = Annotated[
-    str | None,
-    option(
-        "HOST",
-        "Where workers reach this process. Else POSTROOM_SPARK_DRIVER_HOST.",
-        "--driver-host",
-        panel=SPARK,
-    ),
-]
-BindAddressOption = Annotated[
-    str | None,
-    option("ADDRESS", "Where it listens. Else POSTROOM_SPARK_BIND_ADDRESS.", "--bind-address", panel=SPARK),
-]
-PyFilesOption = Annotated[
-    list[str] | None,
-    option("FILE", "Python files for workers; may be given several times.", "--py-files", panel=SPARK),
-]
-FeedOption = Annotated[
-    str | None,
-    option(
-        "URL",
-        "Workers read the store through the office that runs there. Else POSTROOM_SPARK_FEED.",
-        "--feed",
-        panel=SPARK,
-    ),
-]
-KeepOption = Annotated[
-    list[str] | None,
-    option(
-        "TABLE=DURATION",
-        "Let go of rows beyond this age, like bronze/messages=365d; may be given several times.",
-        "--keep",
-    ),
-]
 SinceOption = Annotated[When | None, option("TIME", "From this time on, or so long ago.", "--since")]
 
 
@@ -175,6 +138,7 @@ def run(
     bind_address: BindAddressOption = None,
     py_files: PyFilesOption = None,
     feed: FeedOption = None,
+    lineage: LineageOption = None,
 ) -> None:
     """Bring everything new from the store into the lake, and work out what it means.
 
@@ -197,6 +161,7 @@ def run(
         upkeep=not no_upkeep,
         keep=_ages(keep or ()),
         since=since.before(at.clock.now()) if since is not None else None,
+        lineage=_lineage(lineage),
     )
     spark = where(
         master,
@@ -215,6 +180,15 @@ def run(
     done = _carry_out(at, found, source, options, spark)
     held = _hold(at, found)
     at.out.show(_document(done, held), *_told(done, held))
+
+
+def _lineage(given: str | None) -> str:
+    """Refused at once when it cannot be told at all; a server that is away stops nothing."""
+    from postroom.pipeline.jobs.lineage import check_lineage
+
+    where = given if given is not None else os.environ.get("POSTROOM_LINEAGE", "")
+    check_lineage(where)
+    return where
 
 
 def _ages(given: Iterable[str]) -> dict[str, float]:
@@ -250,6 +224,7 @@ def backfill(
     master: MasterOption = None,
     remote: RemoteOption = None,
     memory: MemoryOption = 1024,
+    lineage: LineageOption = None,
 ) -> None:
     """Build these days of silver and gold once more from bronze. What is new is taken in first."""
     found, source = lake_of(at, lake), source_of(at)
@@ -257,7 +232,7 @@ def backfill(
     from postroom.pipeline.jobs.backfill import DayRange, check_days
     from postroom.pipeline.jobs.backfill import backfill as carry_out
     from postroom.pipeline.jobs.parallel import interruptible
-    from postroom.pipeline.jobs.run import NORMAL, nothing_to_do
+    from postroom.pipeline.jobs.run import Options, nothing_to_do
     from postroom.pipeline.jobs.run import run as run_once
     from postroom.pipeline.jobs.session import session, where
 
@@ -265,14 +240,18 @@ def backfill(
     if days.last < days.first:
         raise InvalidField("--to", "is before --from")
     check_days(found, days)
+    options = Options(lineage=_lineage(lineage))
     with ProgressMeter(at) as meter, session(where(master, remote, memory)) as spark:
-        if nothing_to_do(found, source, NORMAL) is None:
-            interruptible(spark, lambda: run_once(spark, found, source, at.clock, NORMAL, meter))
-        done = interruptible(spark, lambda: carry_out(spark, found, source, at.clock, days, meter))
+        if nothing_to_do(found, source, options) is None:
+            interruptible(spark, lambda: run_once(spark, found, source, at.clock, options, meter))
+        done = interruptible(
+            spark, lambda: carry_out(spark, found, source, at.clock, days, meter, options.lineage)
+        )
     at.out.show(
         msgspec.to_builtins(done),
         *(f"{name}: {some(rows, 'row')}" for name, rows in done.rows.items()),
         *done.broken,
+        *done.notices,
         f"{some(done.days, 'day')} built anew.",
     )
 
@@ -357,6 +336,7 @@ def _told(done: "Summary", held: bool) -> list[Any]:
     ]
     shown += done.repaired
     shown += done.broken
+    shown += done.notices
     if done.quarantined:
         shown.append(
             f"{some(done.quarantined, 'row')} broke an expectation; they are in the table quarantine."
@@ -379,13 +359,16 @@ def watch(
     bind_address: BindAddressOption = None,
     py_files: PyFilesOption = None,
     feed: FeedOption = None,
+    lineage: LineageOption = None,
 ) -> None:
     """Stay with the store: a run whenever there is something new, in one session. Ctrl-C ends it."""
     from postroom.pipeline.jobs.parallel import interruptible
+    from postroom.pipeline.jobs.run import Options
     from postroom.pipeline.jobs.session import session, where
     from postroom.pipeline.jobs.watch import watch as stay
 
     found, source, stop = lake_of(at, lake), source_of(at, feed), threading.Event()
+    options = Options(lineage=_lineage(lineage))
     chosen = where(
         master,
         remote,
@@ -398,7 +381,7 @@ def watch(
 
     def done(summary: "Summary") -> None:
         at.out.say(f"{iso(at.clock.now())}  {some(summary.events, 'event')} in {span(summary.seconds)}")
-        for line in (*summary.repaired, *summary.broken):
+        for line in (*summary.repaired, *summary.broken, *summary.notices):
             at.out.say(line)
 
     def waits(error: PostroomError) -> None:
@@ -408,7 +391,17 @@ def watch(
         try:
             interruptible(
                 spark,
-                lambda: stay(spark, found, source, at.clock, stop, every_s=every, done=done, waits=waits),
+                lambda: stay(
+                    spark,
+                    found,
+                    source,
+                    at.clock,
+                    stop,
+                    every_s=every,
+                    options=options,
+                    done=done,
+                    waits=waits,
+                ),
                 stop.set,
             )
         except KeyboardInterrupt:
