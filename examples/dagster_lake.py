@@ -8,7 +8,7 @@ passes between them is a command and its JSON.
 import json
 import subprocess
 
-import dagster as dg
+import dagster as dg  # pyright: ignore[reportMissingImports]
 
 BUSY = "PIPELINE_BUSY"
 """Somebody else runs on this lake just now, which is no failure: it is tried again."""
