@@ -1,5 +1,6 @@
 """A change of the settings takes effect, or the office goes on as it was and tries again."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 import postroom
+from postroom.app import office_reloader
 from postroom.app.office_reloader import OfficeReloader
 from postroom.clock import SystemClock
 from postroom.errors import StoreFull
@@ -115,3 +117,48 @@ async def is_in_hand(room: postroom.Room, message_id: str) -> bool:
 
 async def has_ended(room: postroom.Room, message_id: str) -> bool:
     return (await room.get(message_id)).state in TERMINAL
+
+
+async def test_who_comes_back_while_the_leaving_is_still_settled_is_in_the_room_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the lane of an agent that is there waits for a subscription that nobody makes any more."""
+    (tmp_path / "script.json").write_text(json.dumps({"rules": [{"match": "", "reply": "here"}]}))
+    file = SettingsFile(tmp_path / "settings.json")
+    team = {"teams": {"dev": {"agents": ["coder", "tester"], "leader_agent": "coder"}}}
+    file.replace({**document(tmp_path, "coder", "tester"), **team})
+    settling, go_on = asyncio.Event(), asyncio.Event()
+    settle = office_reloader.settle
+
+    async def slow_settle(room: Any, before: Any, after: Any) -> int:
+        settling.set()
+        await go_on.wait()
+        return await settle(room, before, after)
+
+    monkeypatch.setattr(office_reloader, "settle", slow_settle)
+    async with postroom.open(str(tmp_path / "postroom.db"), durability="relaxed") as room:
+        staff = OfficeReloader(room, file, tmp_path, SystemClock(), environment={})
+        await staff.open()
+        file.replace({**document(tmp_path, "coder"), **team})
+        await staff.apply()
+        await settling.wait()
+        file.replace({**document(tmp_path, "coder", "tester"), **team})
+        coming_back = asyncio.create_task(staff.apply())
+        await asyncio.wait([coming_back], timeout=1)
+        go_on.set()
+        await coming_back
+
+        async def all_have_left() -> bool:
+            return not staff._leaving
+
+        await until(all_have_left)
+        names = [each.name for each in await room.subscriptions("office/room/dev")]
+        assert sorted(names) == ["coder", "tester"]
+        await staff.office.take_in(Incoming(channel="cli", sender="me", text="@tester hello"))
+
+        async def answered() -> bool:
+            found = (await room.messages(scope="office")).messages
+            return any(each.queue == "outbox/cli" for each in found)
+
+        await until(answered)
+        await staff.close(5)

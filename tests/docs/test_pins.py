@@ -1,4 +1,4 @@
-"""The pinned requirements can be installed where nothing is: pip, made to check hashes, takes no other pins."""
+"""The pinned requirements can be installed where nothing is: pip that checks hashes takes no other pins."""
 
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path

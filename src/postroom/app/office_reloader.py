@@ -111,7 +111,9 @@ class OfficeReloader:
         try:
             await office.stop(grace=max(old.guards.turn_timeout_s, self._settings.guards.turn_timeout_s))
             await asyncio.gather(*earlier, return_exceptions=True)
-            await settle(self._room, old, self._settings)
+            # Never while the next office is furnished: who has just come back would be shown out again.
+            async with self._changing:
+                await settle(self._room, old, self._settings)
         finally:
             self._leaving.pop(office, None)
 
