@@ -2,12 +2,12 @@
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from postroom.kernel.states import State
 from postroom.services.conversations import Draft
 from tests.api.house import House
-from tests.browser.chromium import PHONE, ready
+from tests.browser.chromium import DESKTOP, PHONE, new_context, ready
 from tests.browser.conftest import OpenPage
 from tests.browser.demo import OWNER, fill
 
@@ -195,7 +195,7 @@ async def test_a_provider_is_tried_live(open_page: OpenPage, house: House) -> No
 async def test_the_secret_of_a_key_is_shown_once(open_page: OpenPage, house: House) -> None:
     page = await open_page("/access")
     await page.get_by_role("button", name="New key").click()
-    await page.get_by_label("Name").fill("shop")
+    await page.get_by_role("dialog", name="New key").get_by_label("Name").fill("shop")
     await page.get_by_role("button", name="Create key").click()
     await expect(page.locator("#secret pre")).to_contain_text("prk_")
     secret = await page.locator("#secret pre").inner_text()
@@ -226,3 +226,31 @@ async def test_scripts_in_names_messages_and_reasons_are_text(open_page: OpenPag
         assert await page.locator("img, main script").count() == 0, path
     await page.goto(f"{house.url}/chat?with=lead")
     await expect(page.get_by_text("<script>alert(2)</script>").first).to_be_visible()
+
+
+async def test_a_viewer_is_let_in_by_a_link_looks_and_is_sent_away_again(
+    open_page: OpenPage, house: House, browser: Browser
+) -> None:
+    page = await open_page("/access")
+    await page.get_by_role("button", name="Let somebody in").click()
+    invite = page.get_by_role("dialog", name="Let somebody in")
+    await invite.get_by_label("Name").fill("Ann")
+    await invite.get_by_label("May").select_option("viewer")
+    await invite.get_by_role("button", name="Make the link").click()
+    link = await page.locator("#secret pre").inner_text()
+    context = await new_context(browser, DESKTOP)
+    ann = await context.new_page()
+    await ann.goto(link)
+    await expect(ann.get_by_role("heading", name="Needs you")).to_be_visible()
+    await expect(ann.get_by_role("link", name="Settings")).to_have_count(0)
+    await ann.goto(f"{house.url}/chat?with=lead")
+    await expect(ann.get_by_role("heading", name="Lead", exact=True)).to_be_visible()
+    await expect(ann.locator(".composer")).to_be_hidden()
+    await page.goto(f"{house.url}/access")
+    await ready(page)
+    await expect(page.locator("#sessions")).to_contain_text("Ann")
+    await page.get_by_role("button", name="Log out everywhere else").click()
+    await page.locator("#confirm").get_by_role("button", name="Log out everywhere else").click()
+    await expect(page.locator("#sessions")).not_to_contain_text("Ann")
+    await ann.goto(f"{house.url}/floor")
+    await expect(ann.get_by_label("token")).to_be_visible()

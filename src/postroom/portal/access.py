@@ -1,7 +1,12 @@
 """Keys of programs: made, renewed and revoked; the secret is shown once. And how to log in elsewhere."""
 
+import re
+
 from htpy import Renderable, button, code, dialog, div, form, h2, input, label, p, span, td
 
+from postroom.api.auth.logins import PERSON_NAME, KnownSession
+from postroom.clock import SECOND
+from postroom.errors import InvalidField
 from postroom.kernel.access.permissions import Permission
 from postroom.portal.parts import (
     act_button,
@@ -15,13 +20,16 @@ from postroom.portal.parts import (
     text_field,
 )
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
-from postroom.portal.words import show_ago
+from postroom.portal.words import show_ago, tell_count
+from postroom.services.callers import PersonRole
 from postroom.services.keys import KeyDraft, ScopedKey
+from postroom.services.office_context import require_owner
 
 
 async def show_access(visit: PortalVisit) -> PageView:
     keys = await visit.services.keys.list_all(visit.caller)
     scopes = await visit.services.scopes.list_all(visit.caller)
+    sessions = visit.logins.list_sessions()
     return PageView(
         title="Keys and access",
         way="/access",
@@ -44,9 +52,41 @@ async def show_access(visit: PortalVisit) -> PageView:
                 part_id="api-keys",
             ),
             show_section(
-                "Sessions",
-                p["A session lasts seven days. Log out in the menu; changing the token ends all of them."],
+                "People who are logged in",
+                show_table(
+                    ["Who", "May", ("Since", "num"), ""],
+                    [_session_row(visit, name, each) for name, each in sessions.items()],
+                ),
+                p(".quiet")["A session lasts seven days. A new token ends all of them."],
+                count=len(sessions),
+                part_id="sessions",
+                tools=span(".gap")[
+                    button(data_do="dialog", data_opens="invite")["Let somebody in"],
+                    act_button(
+                        "Log out everywhere else",
+                        "/access/end-others",
+                        confirm="End every session but this one? Everybody else must log in again.",
+                    ),
+                ],
             ),
+            dialog("#invite", aria_label="Let somebody in")[
+                form(".inside", method="post", action="/access/invite")[
+                    h2["Let somebody in"],
+                    p(".quiet")["They get a link that works once, within a quarter of an hour."],
+                    text_field("name", "Name", placeholder="Ann", required=True, maxlength="40"),
+                    choice_field(
+                        "role",
+                        "May",
+                        [
+                            ("member", "member: writes, answers, works on tasks, stops turns"),
+                            ("viewer", "viewer: looks, and changes nothing"),
+                        ],
+                    ),
+                    div(".acts")[
+                        button(type="button", data_do="close")["Cancel"], button(".primary")["Make the link"]
+                    ],
+                ]
+            ],
             dialog("#new-key", aria_label="New key")[
                 form(".inside", method="post", action="/access/new")[
                     h2["New key"],
@@ -118,6 +158,58 @@ def _row(each: ScopedKey, now: int) -> Renderable:
     )
 
 
+def _session_row(visit: PortalVisit, name: str, each: KnownSession) -> Renderable:
+    own = name == _own_session(visit)
+    return show_row(
+        td[each.person or "You", own and span(".quiet")["  this browser"]],
+        td[show_tag(each.role)],
+        td(".num.quiet")[show_ago(each.began_at * SECOND, visit.now)],
+        td(".num")[
+            act_button(
+                "End",
+                "/access/end",
+                {"session": name},
+                kind="plain danger",
+                confirm="End this session? Its browser must log in again.",
+            )
+        ],
+        row_id=f"session-{name}",
+    )
+
+
+def _own_session(visit: PortalVisit) -> str:
+    session = visit.logins.session(visit.request.headers.get("cookie", ""))
+    return session.name if session is not None else ""
+
+
+async def invite(visit: PortalVisit, form: SentForm) -> ActResult:
+    require_owner(visit.caller)
+    name, role = form.word("name"), form.word("role")
+    if not re.fullmatch(PERSON_NAME, name):
+        raise InvalidField("name", "must be 1 to 40 letters, digits, spaces, dots or hyphens")
+    if role not in tuple(PersonRole):
+        raise InvalidField("role", f"is {role!r}, must be one of {', '.join(PersonRole)}")
+    code = visit.logins.new_link(PersonRole(role), name)
+    base = str(visit.request.base_url)
+    return ActResult(
+        said=f"This link lets {name} in as a {role}, once, within a quarter of an hour.",
+        secret=f"{base}login?code={code}",
+        to="/access",
+    )
+
+
+async def end_session(visit: PortalVisit, form: SentForm) -> ActResult:
+    require_owner(visit.caller)
+    visit.logins.end(form.word("session"))
+    return ActResult(said="That session has ended.")
+
+
+async def end_others(visit: PortalVisit, form: SentForm) -> ActResult:
+    require_owner(visit.caller)
+    ended = visit.logins.end_others(_own_session(visit))
+    return ActResult(said=f"{tell_count(ended, 'session')} ended.")
+
+
 async def create(visit: PortalVisit, form: SentForm) -> ActResult:
     draft = KeyDraft(name=form.word("name"), permissions=form.every("permissions"))
     issued = await visit.services.keys.create(visit.acting, draft, scope=form.word("scope") or None)
@@ -140,5 +232,12 @@ async def revoke(visit: PortalVisit, form: SentForm) -> ActResult:
 
 PART = PortalPart(
     {"/access": show_access},
-    {"/access/new": create, "/access/rotate": rotate, "/access/revoke": revoke},
+    {
+        "/access/new": create,
+        "/access/rotate": rotate,
+        "/access/revoke": revoke,
+        "/access/invite": invite,
+        "/access/end": end_session,
+        "/access/end-others": end_others,
+    },
 )

@@ -72,6 +72,10 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         ),
     ),
 )
+# What is the owner's alone to see.
+OWNERS_PAGES = frozenset(
+    {"/channels", "/rules", "/providers", "/access", "/audit", "/events", "/settings", "/memory"}
+)
 KEYS = (
     ("Command palette", "Ctrl K"),
     ("This list", "?"),
@@ -110,9 +114,9 @@ async def render_page(visit: PortalVisit, page: PageView) -> str:
                 script(src=asset_url("theme.js")),
                 script(src=asset_url("portal.js"), defer=True),
             ],
-            body[
+            body(data_role=visit.role)[
                 a(".skip", href="#content")["Skip to the page"],
-                _rail(page.way, waiting, visit.settings.workspace.name),
+                _rail(page.way, waiting, visit.settings.workspace.name, visit.role),
                 _content(page),
                 button(".menu-button", data_do="menu", aria_label="Menu")[draw_icon("menu")],
                 div("#notices", role="status", aria_live="polite"),
@@ -138,7 +142,7 @@ def _content(page: PageView) -> Element:
     return main("#content", class_=kind, tabindex="-1")[top, inside]
 
 
-def _rail(way: str, waiting: int, name: str) -> Renderable:
+def _rail(way: str, waiting: int, name: str, role: str) -> Renderable:
     def entry(path: str, word: str, icon: str) -> Renderable:
         count = None
         if path == "/" and waiting:
@@ -150,7 +154,10 @@ def _rail(way: str, waiting: int, name: str) -> Renderable:
 
     return nav(".rail", id="rail", data_live=True, aria_label="Pages")[
         a(".brand", href="/")[MARK, span(".text.clip")["Postroom", name and span(".quiet")[f"  {name}"]]],
-        [[h2[name] if name else None, [entry(*each) for each in entries]] for name, entries in MENU],
+        [
+            [h2[name] if name else None, [entry(*each) for each in entries if _is_for(each[0], role)]]
+            for name, entries in MENU
+        ],
         footer[
             div("#pulse.pulse", data_state="live")[span["Live"]],
             div(".foot-row")[
@@ -164,6 +171,10 @@ def _rail(way: str, waiting: int, name: str) -> Renderable:
             ],
         ],
     ]
+
+
+def _is_for(path: str, role: str) -> bool:
+    return role == "owner" or path not in OWNERS_PAGES
 
 
 def _tool(doing: str, icon: str, word: str) -> Renderable:

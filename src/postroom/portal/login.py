@@ -9,21 +9,29 @@ from typing import Annotated
 from urllib.parse import parse_qs
 
 from fastapi import FastAPI, Query, Request
+from pydantic import Field
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from postroom.api.auth.errors import EntryRefused
-from postroom.api.auth.logins import COOKIE, SESSION_S, Logins
+from postroom.api.auth.logins import COOKIE, PERSON_NAME, SESSION_S, Logins
 from postroom.api.auth.owner_token import OwnerToken
 from postroom.api.dependencies import Dependencies
-from postroom.api.openapi import AnswerModel, answers
+from postroom.api.openapi import AnswerModel, ObjectBody, answers
 from postroom.api.responses import Json
+from postroom.services.callers import PersonRole
 
+PersonName = Annotated[str, Field(pattern=f"^{PERSON_NAME}$", description="As others see them")]
 _FILES = files("postroom.portal") / "assets"
 
 
 class Link(AnswerModel):
     url: str
     minutes: int
+
+
+class LinkWish(ObjectBody):
+    role: PersonRole | None = Field(default=None, strict=False, description="Without one, the link is yours")
+    name: PersonName = "guest"
 
 
 def _login_page(home: Path | None, problem: str, status: int = 200) -> HTMLResponse:
@@ -43,11 +51,11 @@ def _written(home: Path | None) -> str:
 def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[[str], None]) -> None:
     owner = OwnerToken(deps.token)
 
-    def welcome(request: Request) -> Response:
+    def welcome(request: Request, role: PersonRole | None = None, person: str = "") -> Response:
         answer = RedirectResponse("/", status_code=303)
         answer.set_cookie(
             COOKIE,
-            logins.begin(),
+            logins.begin(role, person),
             max_age=SESSION_S,
             httponly=True,
             samesite="strict",
@@ -65,9 +73,10 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
     ) -> Response:
         if code is None:
             return _login_page(deps.home, "")
-        if not logins.redeem(code):
+        link = logins.redeem(code)
+        if link is None:
             return refused(request, "This link was used before, or is too old.", 401)
-        return welcome(request)
+        return welcome(request, link.role, link.person)
 
     @app.post("/login", include_in_schema=False)
     async def login(request: Request) -> Response:
@@ -87,11 +96,12 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
         return answer
 
     @app.post("/api/login-link", tags=["login"], responses=answers(Link))
-    async def login_link(request: Request) -> Json:
-        """A link that logs a browser in, once, within a quarter of an hour. For the owner only."""
+    async def login_link(request: Request, wish: LinkWish | None = None) -> Json:
+        """A link that logs a browser in, once, within a quarter of an hour: the owner's own, or with a `role`
+        somebody else's, whose `name` they appear by. For the owner only."""
         if not request.state.caller.is_owner:
             raise EntryRefused
-        code = logins.new_link()
+        code = logins.new_link(wish.role, wish.name) if wish is not None and wish.role else logins.new_link()
         host = request.headers["host"]
         return Json({"url": f"{request.url.scheme}://{host}/login?code={code}", "minutes": 15})
 
@@ -106,6 +116,8 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
                 "id": name,
                 "began_at": each.began_at,
                 "ends_at": each.ends_at,
+                "role": each.role,
+                "person": each.person,
                 "current": name == (own and own.name),
             }
             for name, each in logins.list_sessions().items()

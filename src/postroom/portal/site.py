@@ -25,20 +25,24 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
     places.register(app, deps)
     for part in PARTS:
         for path, show in part.pages.items():
-            app.get(path, include_in_schema=False)(_page_route(deps, show))
+            app.get(path, include_in_schema=False)(_page_route(deps, logins, show))
         for path, act in part.acts.items():
-            app.post(path, include_in_schema=False)(_act_route(deps, act))
+            app.post(path, include_in_schema=False)(_act_route(deps, logins, act))
 
 
-def _visit(deps: Dependencies, request: Request) -> PortalVisit:
+def _visit(deps: Dependencies, logins: Logins, request: Request) -> PortalVisit:
     return PortalVisit(
-        request=request, services=deps.services, clock=deps.clock, settings=deps.control.settings
+        request=request,
+        services=deps.services,
+        clock=deps.clock,
+        settings=deps.control.settings,
+        logins=logins,
     )
 
 
-def _page_route(deps: Dependencies, show: ShowPage) -> Any:
+def _page_route(deps: Dependencies, logins: Logins, show: ShowPage) -> Any:
     async def answer(request: Request) -> Response:
-        visit = _visit(deps, request)
+        visit = _visit(deps, logins, request)
         try:
             page = await show(visit)
         except PostroomError as error:
@@ -50,11 +54,11 @@ def _page_route(deps: Dependencies, show: ShowPage) -> Any:
     return answer
 
 
-def _act_route(deps: Dependencies, act: CarryOut) -> Any:
+def _act_route(deps: Dependencies, logins: Logins, act: CarryOut) -> Any:
     async def answer(request: Request) -> Response:
         form = SentForm(await request.body())
         try:
-            result = await act(_visit(deps, request), form)
+            result = await act(_visit(deps, logins, request), form)
         except PostroomError as error:
             if error.http_status >= 500:
                 raise

@@ -9,6 +9,7 @@ import msgspec
 from htpy import Node
 from starlette.requests import Request
 
+from postroom.api.auth.logins import Logins
 from postroom.clock import Clock
 from postroom.services.callers import Caller
 from postroom.services.server import ServerServices
@@ -21,6 +22,14 @@ class PortalVisit:
     services: ServerServices
     clock: Clock
     settings: Settings
+    logins: Logins
+
+    @property
+    def role(self) -> str:
+        """As the page knows them: owner, member or viewer."""
+        if self.caller.is_owner:
+            return "owner"
+        return "member" if self.caller.takes_part else "viewer"
 
     @property
     def caller(self) -> Caller:

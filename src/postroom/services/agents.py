@@ -11,7 +11,7 @@ from postroom.office import memory_index, skill_registry
 from postroom.office.agents import AgentExists, AgentView, Backup, Removed, Staff
 from postroom.office.workspaces import HEARTBEAT, INSTRUCTIONS, Workspace
 from postroom.services.callers import Caller
-from postroom.services.office_context import OfficeService, require_owner, require_owner_or_agent
+from postroom.services.office_context import OfficeService, require_owner, require_viewer
 
 
 class WorkspaceText(msgspec.Struct, frozen=True):
@@ -56,12 +56,12 @@ class AgentService(OfficeService):
         return Staff(context.file, context.home, clock=context.clock)
 
     async def list_all(self, caller: Caller) -> dict[str, AgentView]:
-        require_owner(caller)
+        require_viewer(caller)
         return await asyncio.to_thread(self._staff.agents)
 
     async def directory(self, caller: Caller) -> list[DirectoryEntry]:
         """Who works here, for agents too."""
-        require_owner_or_agent(caller)
+        require_viewer(caller, agents=True)
         directory = (await self._context.control()).office.directory
         return [
             DirectoryEntry(agent.id, agent.name, tuple(directory.teams_of(agent.id)))
@@ -69,7 +69,7 @@ class AgentService(OfficeService):
         ]
 
     async def get(self, caller: Caller, agent: str) -> AgentView:
-        require_owner(caller)
+        require_viewer(caller)
         return await asyncio.to_thread(self._staff.agent, agent)
 
     async def add(
@@ -123,7 +123,7 @@ class AgentService(OfficeService):
         return removed
 
     async def backups(self, caller: Caller) -> list[Backup]:
-        require_owner(caller)
+        require_viewer(caller)
         return await asyncio.to_thread(self._staff.backups)
 
     async def restore(self, caller: Caller, name: str) -> AgentView:
@@ -145,7 +145,7 @@ class AgentService(OfficeService):
     # what is in the workspace
 
     async def read_prompt(self, caller: Caller, agent: str) -> WorkspaceText:
-        require_owner(caller)
+        require_viewer(caller)
         return await self._read(agent, INSTRUCTIONS)
 
     async def write_prompt(self, caller: Caller, agent: str, content: str) -> None:
@@ -153,14 +153,14 @@ class AgentService(OfficeService):
         await self._write(agent, INSTRUCTIONS, content)
 
     async def read_memory(self, caller: Caller, agent: str) -> AgentMemory:
-        require_owner(caller)
+        require_viewer(caller)
         place = await self._workspace(agent)
         found = await asyncio.to_thread(memory_index.notes, place.root)
         files = tuple((note.path.name, str(note.path.relative_to(memory_index.FOLDER))) for note in found)
         return AgentMemory(memory_index.index(found), files, str(place.root / memory_index.FOLDER))
 
     async def read_heartbeat(self, caller: Caller, agent: str) -> AgentHeartbeat:
-        require_owner(caller)
+        require_viewer(caller)
         text = await self._read(agent, HEARTBEAT)
         settings = await asyncio.to_thread(self._context.file.load)
         beat = settings.present_agents()[agent.lower()].heartbeat
@@ -177,7 +177,7 @@ class AgentService(OfficeService):
             await self._context.apply()
 
     async def list_skills(self, caller: Caller, agent: str) -> list[dict[str, str]]:
-        require_owner(caller)
+        require_viewer(caller)
         return await asyncio.to_thread(skill_registry.installed, await self._workspace(agent))
 
     async def find_skills(self, caller: Caller, agent: str, query: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from postroom.office import queues
 from postroom.office.guards import pauses
 from postroom.office.guards.pauses import BudgetStatus, PausedConversation
 from postroom.services.callers import Caller
-from postroom.services.office_context import OfficeService, require_owner
+from postroom.services.office_context import OfficeService, require_member, require_owner, require_viewer
 
 
 class ConversationNotFound(NotFound):
@@ -26,7 +26,7 @@ class BudgetService(OfficeService):
     """Where a number is returned, it is that of the messages that go on, or were cancelled."""
 
     async def overview(self, caller: Caller) -> GuardOverview:
-        require_owner(caller)
+        require_viewer(caller)
         control, room = await self._context.control(), await self._context.room()
         return GuardOverview(
             await pauses.paused(room),
@@ -36,13 +36,13 @@ class BudgetService(OfficeService):
 
     async def resume(self, caller: Caller, conversation: str) -> int:
         """As far again as the guard that stopped it allows."""
-        require_owner(caller)
+        require_member(caller)
         await self._check_known(conversation)
         return await pauses.resume(await self._context.room(), conversation)
 
     async def stop(self, caller: Caller, conversation: str) -> int:
         """For good: what is open of it is cancelled."""
-        require_owner(caller)
+        require_member(caller)
         await self._check_known(conversation)
         count = await pauses.stop(await self._context.room(), conversation)
         (await self._context.control()).office.look_up()

@@ -17,11 +17,25 @@ class CallerKind(StrEnum):
     OWNER = "owner"
     BROWSER = "browser"
     LOCAL = "local"
+    PERSON = "person"
     KEY = "key"
     AGENT = "agent"
 
 
 OWNERS = frozenset({CallerKind.OWNER, CallerKind.BROWSER, CallerKind.LOCAL})
+
+
+class PersonRole(StrEnum):
+    """What somebody may do who was let in by the owner: look, or take part. The owner may everything."""
+
+    MEMBER = "member"
+    VIEWER = "viewer"
+
+
+PERSON_PERMISSIONS = {
+    PersonRole.MEMBER: frozenset({Permission.VIEW, Permission.PUBLISH, Permission.CONSUME}),
+    PersonRole.VIEWER: frozenset({Permission.VIEW}),
+}
 AGENT_PERMISSIONS = frozenset({Permission.VIEW, Permission.PUBLISH, Permission.CONSUME})
 
 
@@ -44,6 +58,15 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_owner(self) -> bool:
         return self.kind in OWNERS
+
+    @property
+    def may_look(self) -> bool:
+        """Into the office: its mail, its people and what waits."""
+        return self.is_owner or self.kind is CallerKind.PERSON
+
+    @property
+    def takes_part(self) -> bool:
+        return self.is_owner or (self.kind is CallerKind.PERSON and Permission.PUBLISH in self.permissions)
 
     @property
     def is_at_shell(self) -> bool:
@@ -70,13 +93,15 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         """As the audit and access lists name their kind."""
         if self.kind is CallerKind.KEY:
             return "api_key"
+        if self.kind is CallerKind.PERSON:
+            return "user"
         return "agent" if self.kind is CallerKind.AGENT else OWNER_TYPE
 
     @property
     def id(self) -> str:
         if self.key is not None:
             return self.key.id
-        return self.name if self.kind is CallerKind.AGENT else "owner"
+        return self.name if self.kind in (CallerKind.AGENT, CallerKind.PERSON) else "owner"
 
     @property
     def author(self) -> str:
@@ -120,6 +145,17 @@ def owner(
 ) -> Caller:
     """The owner: by token, logged in with a browser, or at the shell (`actor` names them)."""
     return Caller(kind=kind, name=name, actor=actor or OWNER_ACTOR, tenant=tenant, role=Role.SUPER_ADMIN)
+
+
+def person(name: str, role: PersonRole) -> Caller:
+    """Somebody whom the owner has let in, by a link."""
+    return Caller(
+        kind=CallerKind.PERSON,
+        name=name,
+        actor=f"user:{name}",
+        permissions=PERSON_PERMISSIONS[role],
+        user_id=name,
+    )
 
 
 def agent(name: str, turn: str = "") -> Caller:

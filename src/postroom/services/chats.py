@@ -13,7 +13,7 @@ from postroom.office.lanes.batches import text_of
 from postroom.office.message_rows import FAILURE, HISTORY, MAIL
 from postroom.services.callers import Caller
 from postroom.services.message_events import last_before
-from postroom.services.office_context import OfficeService, require_owner
+from postroom.services.office_context import OfficeService, require_viewer
 from postroom.services.workload import worker_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class TurnInProgress(msgspec.Struct, frozen=True, kw_only=True):
 class ChatService(OfficeService):
     async def read(self, caller: Caller, agent: str, *, limit: int = 60, before: int = 0) -> list[ChatLine]:
         """The newest, the oldest of them first; with `before`, what came before that number."""
-        require_owner(caller)
+        require_viewer(caller)
         room = await self._context.room()
         lines: list[tuple[int, Message]] = []
         after: int | None = before or None
@@ -84,7 +84,7 @@ class ChatService(OfficeService):
 
     async def working(self, caller: Caller, agent: str | None = None) -> list[TurnInProgress]:
         """What agents work on at the moment, with the words and tools so far."""
-        require_owner(caller)
+        require_viewer(caller)
         room = await self._context.room()
         found = await room.numbered(scope=queues.SCOPE, state="claimed", deliveries=True, limit=MOST_WORKING)
         turns: dict[str, TurnInProgress] = {}

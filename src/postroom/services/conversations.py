@@ -36,8 +36,10 @@ from postroom.services.errors import AccessRefused
 from postroom.services.office_context import (
     OfficeContext,
     OfficeService,
+    require_member,
     require_owner,
     require_owner_or_agent,
+    require_viewer,
 )
 
 if TYPE_CHECKING:
@@ -150,7 +152,9 @@ class ConversationService(OfficeService):
     async def send(self, caller: Caller, draft: Draft, *, repeat_ok: bool = False) -> SentMessage:
         """When this returns, the message is safe. With `repeat_ok`, the same words under the same id again
         are no error, and are not sent again."""
-        require_owner(caller)
+        require_member(caller)
+        if not caller.is_owner:  # in nobody else's name
+            draft = msgspec.structs.replace(draft, channel="web", sender=caller.name, sender_id=caller.author)
         control = await self._context.control()
         check_size(draft.text, control.settings.limits.message_bytes)
         message_id = draft.message_id or short_id("api")
@@ -189,7 +193,7 @@ class ConversationService(OfficeService):
     async def status(self, caller: Caller, message_id: str, channel: str = "api") -> ConversationStatus:
         """The conversation that a message began. What was answered together with another message of the same
         person has that one's replies."""
-        require_owner(caller)
+        require_viewer(caller)
         room = await self._context.room()
         talks = [f"{channel}:{message_id}"]
         found: list[NumberedMessage] = []
@@ -214,7 +218,7 @@ class ConversationService(OfficeService):
 
     async def check_addressee(self, caller: Caller, name: str) -> bool:
         """Whether there is an agent or a team of this id or name."""
-        require_owner(caller)
+        require_viewer(caller)
         control = await self._context.control()
         return control.office.directory.find(name.removeprefix("@")) is not None
 
@@ -281,7 +285,7 @@ class ConversationService(OfficeService):
 
     async def responses(self, caller: Caller, limit: int = 20) -> list[NumberedMessage]:
         """The newest answers of all channels, delivered or not."""
-        require_owner(caller)
+        require_viewer(caller)
         room = await self._context.room()
         found: list[NumberedMessage] = []
         for slug in await room.scope_counts(queues.SCOPE):
@@ -343,12 +347,12 @@ class ConversationService(OfficeService):
         self, caller: Caller, agent: str | None = None, *, limit: int = 100, since: int = 0
     ) -> list[dict[str, Any]]:
         """What was said to and by an agent, or all of them, the newest first."""
-        require_owner(caller)
+        require_viewer(caller)
         return await message_rows.history(await self._context.room(), agent, limit, since)
 
     async def trace(self, caller: Caller, conversation: str) -> ConversationTrace:
         """A conversation as a tree of what caused what, by its id or that of one of its messages."""
-        require_owner(caller)
+        require_viewer(caller)
         room = await self._context.room()
         found = await traces.trace(room, conversation)
         if not found.messages:
@@ -361,7 +365,7 @@ class ConversationService(OfficeService):
 
     async def search(self, caller: Caller, query: str, limit: int = 20) -> list[dict[str, Any]]:
         """The newest rows with all these words: an agent's own, or for the owner those of all agents."""
-        require_owner_or_agent(caller)
+        require_viewer(caller, agents=True)
         whose = caller.name if caller.kind is CallerKind.AGENT else None
         rows = await message_rows.history(await self._context.room(), whose, SEARCHED, 0)
         words = query.casefold().split()

@@ -60,6 +60,12 @@ class OwnerOnly(AccessRefused):
     code = "AUTH_INSUFFICIENT_SCOPE"
 
 
+class ViewersOnlyLook(AccessRefused):
+    """You may look, but not act here. Ask the owner for a link as a member: postroom login --role member."""
+
+    code = "AUTH_INSUFFICIENT_SCOPE"
+
+
 class KeyTooNarrow(AccessRefused):
     """This key is bound to one scope and cannot be used for {what}."""
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from postroom.errors import NotFound
 from postroom.services.callers import Caller
-from postroom.services.office_context import OfficeContext, OfficeService, require_owner
+from postroom.services.office_context import OfficeContext, OfficeService, require_viewer
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -57,7 +57,7 @@ class InsightService(OfficeService):
         self._lake = lake
 
     async def _ask(self, caller: Caller, question: Callable[[LakeReader], T]) -> T:
-        require_owner(caller)
+        require_viewer(caller)
         if self._lake is None:
             raise NoLakeReader
         return await asyncio.to_thread(question, self._lake)

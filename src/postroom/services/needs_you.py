@@ -13,7 +13,7 @@ from postroom.kernel.model import Message
 from postroom.office import queues
 from postroom.providers.protocol import ErrorKind
 from postroom.services.callers import Caller
-from postroom.services.office_context import require_owner
+from postroom.services.office_context import require_viewer
 from postroom.services.reviews import Review
 from postroom.services.use_cases import UseCases
 
@@ -64,13 +64,13 @@ class NeedsYou(UseCases):
 
     async def list_all(self, caller: Caller) -> list[PersonNeed]:
         """Blocking first, of these and of the news the oldest first."""
-        require_owner(caller)
+        require_viewer(caller)
         dead = await self._dead(caller)
         found = [
             *await self._reviews(caller),
             *await self._guards(caller),
-            *await self._senders(caller),
-            *await self._channels(caller),
+            *(await self._senders(caller) if caller.is_owner else ()),
+            *(await self._channels(caller) if caller.is_owner else ()),
             *_credentials(dead),
             *_dead_groups(dead),
         ]
@@ -93,7 +93,15 @@ class NeedsYou(UseCases):
                 conversation=each.found.message.correlation_id or "",
                 review=each,
             )
-            for each in await self._services.reviews.list_everywhere(caller)
+            for each in await self._open_reviews(caller)
+        ]
+
+    async def _open_reviews(self, caller: Caller) -> list[Review]:
+        if caller.is_owner:
+            return await self._services.reviews.list_everywhere(caller)
+        scopes = await self._services.scopes.list_all(caller)
+        return [
+            each for scope in scopes for each in await self._services.reviews.list_open(caller, scope.slug)
         ]
 
     async def _guards(self, caller: Caller) -> list[PersonNeed]:
@@ -158,11 +166,17 @@ class NeedsYou(UseCases):
         ]
 
     async def _dead(self, caller: Caller) -> list[Message]:
-        """The newest of all scopes."""
-        page = await self._services.messages.list_page(
-            caller, states=("dead",), newest_first=True, limit=MOST_DEAD
-        )
-        return [item.message for item in page.items]
+        """The newest of all scopes that they may look into."""
+        scopes: list[str | None] = [None]
+        if not caller.is_owner:
+            scopes = [each.slug for each in await self._services.scopes.list_all(caller)]
+        found: list[Message] = []
+        for scope in scopes:
+            page = await self._services.messages.list_page(
+                caller, scope=scope, states=("dead",), newest_first=True, limit=MOST_DEAD
+            )
+            found += [item.message for item in page.items]
+        return found
 
 
 def _credentials(dead: Iterable[Message]) -> list[PersonNeed]:

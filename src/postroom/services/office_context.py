@@ -11,7 +11,7 @@ import msgspec
 
 from postroom.clock import Clock
 from postroom.services.callers import Caller, CallerKind
-from postroom.services.errors import OwnerOnly
+from postroom.services.errors import OwnerOnly, ViewersOnlyLook
 from postroom.services.use_cases import UseCases
 
 if TYPE_CHECKING:  # a command that only reads settings needs neither the room nor the office
@@ -128,6 +128,18 @@ class OfficeService(UseCases):
 
 def require_owner(caller: Caller) -> None:
     if not caller.is_owner:
+        raise OwnerOnly
+
+
+def require_member(caller: Caller, *, agents: bool = False) -> None:
+    """For whoever takes part: writes, answers and stops. With `agents`, for those too."""
+    if not caller.takes_part and not (agents and caller.kind is CallerKind.AGENT):
+        raise OwnerOnly if caller.kind is not CallerKind.PERSON else ViewersOnlyLook
+
+
+def require_viewer(caller: Caller, *, agents: bool = False) -> None:
+    """For whoever may look into the office."""
+    if not caller.may_look and not (agents and caller.kind is CallerKind.AGENT):
         raise OwnerOnly
 
 

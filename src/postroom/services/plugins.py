@@ -5,14 +5,14 @@ from typing import Any
 
 from postroom.office.plugins.plugin import PluginStatus
 from postroom.services.callers import Caller
-from postroom.services.office_context import OfficeService, require_owner
+from postroom.services.office_context import OfficeService, require_owner, require_viewer
 from postroom.settings.names import check_id
 
 
 class PluginService(OfficeService):
     async def list_all(self, caller: Caller) -> list[PluginStatus]:
         """All that were found or are allowed, and how they do."""
-        require_owner(caller)
+        require_viewer(caller)
         return await (await self._context.control()).plugins.look()
 
     async def allow(self, caller: Caller, name: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from postroom.office.intake.routing import post
 from postroom.office.lanes.batches import text_of
 from postroom.services.callers import Caller
 from postroom.services.conversations import check_size
-from postroom.services.office_context import OfficeControl, OfficeService, require_owner
+from postroom.services.office_context import OfficeControl, OfficeService, require_member, require_viewer
 
 USER = "user"
 
@@ -37,7 +37,7 @@ class RoomEntry(msgspec.Struct, frozen=True):
 class RoomService(OfficeService):
     async def read(self, caller: Caller, team: str, *, limit: int = 100, since: int = 0) -> list[RoomEntry]:
         """The newest first; with `since`, what came after that number, the oldest first."""
-        require_owner(caller)
+        require_viewer(caller)
         control, room = await self._context.control(), await self._context.room()
         wanted: dict[str, Any] = {"after": since} if since else {"newest_first": True}
         places = [queues.room_of(_known(control, team))]
@@ -56,7 +56,7 @@ class RoomService(OfficeService):
 
     async def write(self, caller: Caller, team: str, text: str) -> int:
         """Say something to a whole team; the number of the post."""
-        require_owner(caller)
+        require_member(caller)
         control, room = await self._context.control(), await self._context.room()
         _known(control, team)
         text = text.strip()

@@ -7,7 +7,7 @@ from postroom.clock import from_datetime
 from postroom.errors import Invalid
 from postroom.office.schedules import Schedule, Schedules
 from postroom.services.callers import Caller
-from postroom.services.office_context import OfficeService, require_owner
+from postroom.services.office_context import OfficeService, require_owner, require_viewer
 
 
 class NoDate(Invalid):
@@ -33,16 +33,16 @@ class ScheduleService(OfficeService):
         return (await self._context.control()).office.schedules
 
     async def list_all(self, caller: Caller, to: str | None = None) -> list[Schedule]:
-        require_owner(caller)
+        require_viewer(caller)
         return await (await self._schedules()).all(to)
 
     async def get(self, caller: Caller, name: str) -> Schedule:
-        require_owner(caller)
+        require_viewer(caller)
         return await (await self._schedules()).show(name)
 
     async def preview(self, caller: Caller, name: str, count: int = 5) -> list[int]:
         """Its next times from now on."""
-        require_owner(caller)
+        require_viewer(caller)
         return await (await self._schedules()).preview(name, count)
 
     async def add(self, caller: Caller, to: str, text: str, **fields: Any) -> Schedule:

@@ -10,7 +10,7 @@ import msgspec
 from postroom.errors import PostroomError
 from postroom.services.callers import Caller
 from postroom.services.log_lines import last_lines
-from postroom.services.office_context import OfficeService, require_owner
+from postroom.services.office_context import OfficeService, require_owner, require_viewer
 
 RESTART_S = 0.1
 
@@ -50,7 +50,7 @@ class ChatFile(msgspec.Struct, frozen=True):
 
 class SystemService(OfficeService):
     async def status(self, caller: Caller) -> SystemStatus:
-        require_owner(caller)
+        require_viewer(caller)
         context = self._context
         control = await context.control()
         settings = control.settings

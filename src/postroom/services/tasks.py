@@ -5,8 +5,8 @@ from typing import Any
 
 from postroom.office.tasks import Board
 from postroom.office.tasks.model import Comment, Project, Task
-from postroom.services.callers import Caller
-from postroom.services.office_context import OfficeService, require_owner, require_owner_or_agent
+from postroom.services.callers import Caller, CallerKind
+from postroom.services.office_context import OfficeService, require_member, require_owner, require_viewer
 
 
 class BoardService(OfficeService):
@@ -25,24 +25,24 @@ class TaskService(BoardService):
         status: str | None = None,
         assignee: str | None = None,
     ) -> list[Task]:
-        require_owner_or_agent(caller)
+        require_viewer(caller, agents=True)
         return await (await self._board()).all(project=project, status=status, assignee=assignee)
 
     async def get(self, caller: Caller, task: str) -> Task:
-        require_owner_or_agent(caller)
+        require_viewer(caller, agents=True)
         return await (await self._board()).show(task)
 
     async def add(self, caller: Caller, title: str, **fields: Any) -> Task:
-        require_owner_or_agent(caller)
+        require_member(caller, agents=True)
         return await (await self._board()).add(title, **fields)
 
     async def change(self, caller: Caller, task: str, **fields: Any) -> Task:
         """An empty `project` takes it out of its project."""
-        require_owner_or_agent(caller)
+        require_member(caller, agents=True)
         return await (await self._board()).change(task, **fields)
 
     async def reorder(self, caller: Caller, columns: Mapping[str, Sequence[str]]) -> None:
-        require_owner(caller)
+        require_member(caller)
         await (await self._board()).reorder({name: list(tasks) for name, tasks in columns.items()})
 
     async def remove(self, caller: Caller, task: str) -> None:
@@ -52,20 +52,20 @@ class TaskService(BoardService):
 
     async def comments(self, caller: Caller, task: str) -> list[Comment]:
         """The oldest first."""
-        require_owner_or_agent(caller)
+        require_viewer(caller, agents=True)
         return await (await self._board()).comments.of(task)
 
     async def count_comments(self, caller: Caller, task: str) -> int:
-        require_owner_or_agent(caller)
+        require_viewer(caller, agents=True)
         return await (await self._board()).comments.count(task)
 
     async def comment(
         self, caller: Caller, task: str, content: str, *, author: str = "", author_type: str = ""
     ) -> Comment:
         """In the caller's own name, where it is an agent; the owner's programs say whose words they bring."""
-        require_owner_or_agent(caller)
+        require_member(caller, agents=True)
         if not caller.is_owner:
-            author, author_type = caller.name, "agent"
+            author, author_type = caller.name, "agent" if caller.kind is CallerKind.AGENT else "user"
         comments = (await self._board()).comments
         return await comments.add(task, content, author=author or "User", author_type=author_type or "user")
 
@@ -77,11 +77,11 @@ class TaskService(BoardService):
 class ProjectService(BoardService):
     async def list_all(self, caller: Caller, status: str | None = None) -> list[Project]:
         """The newest first."""
-        require_owner(caller)
+        require_viewer(caller)
         return await (await self._board()).projects.all(status)
 
     async def get(self, caller: Caller, project: str) -> Project:
-        require_owner(caller)
+        require_viewer(caller)
         return await (await self._board()).projects.show(project)
 
     async def add(self, caller: Caller, name: str, **fields: Any) -> Project:

@@ -7,7 +7,7 @@ from typing import Any
 from postroom.office.agents import TeamExists, TeamView
 from postroom.office.agents.teams import Teams
 from postroom.services.callers import Caller
-from postroom.services.office_context import OfficeContext, OfficeService, require_owner
+from postroom.services.office_context import OfficeContext, OfficeService, require_owner, require_viewer
 
 
 class TeamService(OfficeService):
@@ -16,11 +16,11 @@ class TeamService(OfficeService):
         self._teams = Teams(context.file)
 
     async def list_all(self, caller: Caller) -> dict[str, TeamView]:
-        require_owner(caller)
+        require_viewer(caller)
         return await asyncio.to_thread(self._teams.teams)
 
     async def get(self, caller: Caller, team: str) -> TeamView:
-        require_owner(caller)
+        require_viewer(caller)
         return await asyncio.to_thread(self._teams.team, team)
 
     async def add(

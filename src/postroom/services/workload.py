@@ -8,7 +8,7 @@ from postroom.kernel.states import State
 from postroom.office import message_rows, queues
 from postroom.office.message_rows import NumberedMessage
 from postroom.services.callers import Caller
-from postroom.services.office_context import OfficeService, require_owner
+from postroom.services.office_context import OfficeService, require_member, require_owner, require_viewer
 
 MOST = 500
 TERMINATED = "Manually terminated by user"
@@ -54,7 +54,7 @@ class WorkInHand(msgspec.Struct, frozen=True, kw_only=True):
 
 class WorkloadService(OfficeService):
     async def counts(self, caller: Caller) -> WorkloadCounts:
-        require_owner(caller)
+        require_viewer(caller)
         counts = await (await self._context.room()).scope_counts(queues.SCOPE)
         inboxes = [found for slug, found in counts.items() if slug.startswith(INBOX)]
         rooms = [found for slug, found in counts.items() if slug.startswith(ROOM)]
@@ -73,7 +73,7 @@ class WorkloadService(OfficeService):
 
     async def by_agent(self, caller: Caller) -> list[AgentWorkload]:
         """Agents without any open mail are left out."""
-        require_owner(caller)
+        require_viewer(caller)
         counts = await (await self._context.room()).scope_counts(queues.SCOPE)
         return [
             AgentWorkload(
@@ -88,12 +88,12 @@ class WorkloadService(OfficeService):
 
     async def dead(self, caller: Caller, limit: int = MOST) -> list[NumberedMessage]:
         """The newest first."""
-        require_owner(caller)
+        require_viewer(caller)
         return await message_rows.newest(await self._context.room(), limit, state=State.DEAD)
 
     async def retry_dead(self, caller: Caller, number: int) -> None:
         """Back to where it came from, with a clean slate of attempts."""
-        require_owner(caller)
+        require_member(caller)
         message = await self._dead_letter(number)
         await (await self._context.room()).replay(message.id)
 
@@ -103,7 +103,7 @@ class WorkloadService(OfficeService):
         await (await self._context.room()).discard(message.id)
 
     async def in_hand(self, caller: Caller) -> list[WorkInHand]:
-        require_owner(caller)
+        require_viewer(caller)
         now = self._context.clock.now()
         room = await self._context.room()
         found = await room.numbered(scope=queues.SCOPE, state=State.CLAIMED, deliveries=True, limit=MOST)
@@ -130,7 +130,7 @@ class WorkloadService(OfficeService):
     async def kill(self, caller: Caller, number: int) -> str:
         """End a message that is being worked on, for good; its turn stops at once, and its person is told.
         The agent's name."""
-        require_owner(caller)
+        require_member(caller)
         control, room = await self._context.control(), await self._context.room()
         message = await message_rows.by_number(room, number, state=State.CLAIMED)
         if message is None or queues.is_outbox(message.queue):

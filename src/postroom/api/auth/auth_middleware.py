@@ -197,7 +197,7 @@ class AuthMiddleware:
             attempt.scope["state"]["csrf"] = session.csrf
             if attempt.method not in SAFE and not self._is_own_page(attempt, session.csrf, own):
                 raise CsrfRefused
-            return callers.owner(kind=CallerKind.BROWSER)
+            return session.caller
         if settings.api.auth == "loopback" and is_loopback(attempt.client) and not attempt.is_forwarded:
             return callers.owner(kind=CallerKind.LOCAL, name="local")
         return None

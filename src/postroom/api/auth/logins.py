@@ -14,18 +14,31 @@ import msgspec
 from postroom.api.auth.owner_token import OwnerToken
 from postroom.clock import SECOND, Clock
 from postroom.errors import NotFound
+from postroom.services import callers
+from postroom.services.callers import Caller, CallerKind, PersonRole
 from postroom.settings import durable
 
 COOKIE = "postroom_session"
 SESSION_S = 7 * 24 * 3600
 LINK_S = 15 * 60
 MOST_LINKS = 100
+PERSON_NAME = r"\w[\w .-]{0,39}"
 
 
 class LoginSession(msgspec.Struct, frozen=True):
+    """`role` and `person` of somebody whom the owner let in; neither of the owner."""
+
     name: str
     ends_at: int
     csrf: str
+    role: PersonRole | None = None
+    person: str = ""
+
+    @property
+    def caller(self) -> Caller:
+        if self.role is None:
+            return callers.owner(kind=CallerKind.BROWSER)
+        return callers.person(self.person, self.role)
 
 
 class KnownSession(msgspec.Struct):
@@ -34,6 +47,16 @@ class KnownSession(msgspec.Struct):
     began_at: int
     ends_at: int
     is_ended: bool = False
+    role: str = "owner"
+    person: str = ""
+
+
+class Invitation(msgspec.Struct, frozen=True):
+    """Whom a link logs in: the owner, or a person with a role."""
+
+    ends_at: int
+    role: PersonRole | None = None
+    person: str = ""
 
 
 class SessionNotFound(NotFound):
@@ -47,30 +70,33 @@ class Logins:
         """`file`: where it is kept which sessions there are and which were ended."""
         self._key = owner.signing_key
         self._clock = clock
-        self._links: dict[bytes, int] = {}
+        self._links: dict[bytes, Invitation] = {}
         self._file = file
         self._sessions = _read(file)
 
-    def new_link(self) -> str:
-        """A code that logs in once, within a quarter of an hour."""
+    def new_link(self, role: PersonRole | None = None, person: str = "") -> str:
+        """A code that logs in once, within a quarter of an hour: the owner, or a person with a role."""
         now = self._clock.now()
-        self._links = {code: end for code, end in self._links.items() if end > now}
+        self._links = {code: link for code, link in self._links.items() if link.ends_at > now}
         while len(self._links) >= MOST_LINKS:
             del self._links[next(iter(self._links))]
         code = secrets.token_urlsafe(32)
-        self._links[_digest(code)] = now + LINK_S * SECOND
+        self._links[_digest(code)] = Invitation(now + LINK_S * SECOND, role, person)
         return code
 
-    def redeem(self, code: str) -> bool:
-        end = self._links.pop(_digest(code), 0)
-        return end > self._clock.now()
+    def redeem(self, code: str) -> "Invitation | None":
+        """Once; None for a code that was used before, or is too old."""
+        link = self._links.pop(_digest(code), None)
+        return link if link is not None and link.ends_at > self._clock.now() else None
 
-    def begin(self) -> str:
-        """The value of a new session's cookie."""
+    def begin(self, role: PersonRole | None = None, person: str = "") -> str:
+        """The value of a new session's cookie. Who it is stands in what is signed."""
         ends_at = self._clock.now() // SECOND + SESSION_S
         name = secrets.token_urlsafe(18)
-        self._learn(name, ends_at)
+        self._learn(name, ends_at, role, person)
         body = f"{name}.{ends_at}"
+        if role is not None:
+            body += f".{role}.{person.encode().hex()}"
         return f"{body}.{self._sign('session', body)}"
 
     def list_sessions(self) -> dict[str, KnownSession]:
@@ -86,10 +112,18 @@ class Logins:
         self._sessions[name].is_ended = True
         self._save()
 
-    def _learn(self, name: str, ends_at: int) -> None:
+    def end_others(self, name: str) -> int:
+        """All but this one; how many there were."""
+        others = [each for each in self.list_sessions() if each != name]
+        for each in others:
+            self._sessions[each].is_ended = True
+        self._save()
+        return len(others)
+
+    def _learn(self, name: str, ends_at: int, role: PersonRole | None, person: str) -> None:
         now = self._clock.now() // SECOND
         self._sessions = {known: each for known, each in self._sessions.items() if each.ends_at > now}
-        self._sessions[name] = KnownSession(now, ends_at)
+        self._sessions[name] = KnownSession(now, ends_at, role=role or "owner", person=person)
         self._save()
 
     def _save(self) -> None:
@@ -101,15 +135,16 @@ class Logins:
         body, dot, signature = value.rpartition(".")
         if not dot or not hmac.compare_digest(signature.encode(), self._sign("session", body).encode()):
             return None
-        name, _, end = body.partition(".")
+        name, end, *who = body.split(".")
         if int(end) <= self._clock.now() // SECOND:
             return None
+        role, person = (PersonRole(who[0]), bytes.fromhex(who[1]).decode()) if who else (None, "")
         known = self._sessions.get(name)
         if known is None:
-            self._learn(name, int(end))
+            self._learn(name, int(end), role, person)
         elif known.is_ended:
             return None
-        return LoginSession(name, int(end), self._sign("csrf", body))
+        return LoginSession(name, int(end), self._sign("csrf", body), role, person)
 
     def _sign(self, purpose: str, text: str) -> str:
         return hmac.new(self._key, f"{purpose} {text}".encode(), hashlib.sha256).hexdigest()

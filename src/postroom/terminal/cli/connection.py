@@ -65,13 +65,14 @@ async def server_client(*, patience_s: float | None = PATIENCE_S) -> "AsyncItera
         yield http
 
 
-async def make_login_link() -> dict[str, Any]:
-    """A link that logs a browser in, once."""
+async def make_login_link(role: str | None = None, name: str = "guest") -> dict[str, Any]:
+    """A link that logs a browser in, once: yours, or that of somebody with a role."""
     import httpx2
 
     async with server_client() as http:
         try:
-            answer = await http.post("/api/login-link")
+            wish = {"role": role, "name": name} if role is not None else None
+            answer = await http.post("/api/login-link", json=wish)
         except httpx2.TransportError as error:
             raise Unreachable(url=str(http.base_url), reason=str(error) or type(error).__name__) from None
         if not answer.is_success:

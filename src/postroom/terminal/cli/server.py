@@ -51,7 +51,13 @@ def register(app: typer.Typer, panel: str) -> None:
         store=False,
         examples=["postroom logs", "postroom logs -f", "postroom logs telegram -n 500"],
     )(logs)
-    command(app, "login", panel=panel, store=False, examples=["postroom login"])(login)
+    command(
+        app,
+        "login",
+        panel=panel,
+        store=False,
+        examples=["postroom login", "postroom login --role viewer --name Ann"],
+    )(login)
 
 
 def start(
@@ -289,9 +295,15 @@ def _new_lines(path: Path) -> Iterator[str]:
             file.close()
 
 
-async def login(at: CommandContext) -> None:
+async def login(
+    at: CommandContext,
+    role: Annotated[
+        str | None, option("ROLE", "For somebody else: member takes part, viewer only looks.", "--role")
+    ] = None,
+    name: Annotated[str, option("NAME", "As others see them.", "--name")] = "guest",
+) -> None:
     """Print a link that logs a browser in, once."""
-    found = await make_login_link()
+    found = await make_login_link(role, name)
     at.out.show(found, found["url"])
 
 
