@@ -9,7 +9,7 @@ import msgspec
 from postroom.errors import BodyTooLarge, InvalidField, PostroomError
 from postroom.kernel import jsontext
 from postroom.kernel.limits import Limits
-from postroom.kernel.model import NewMessage, QueueSettings
+from postroom.kernel.model import AfterFailed, NewMessage, QueueSettings
 from postroom.kernel.ordering import TIER_RANK
 
 SCOPE_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -54,6 +54,8 @@ SETTING_RANGES: dict[str, tuple[float, float]] = {
     "backoff_base_s": (0, 24 * 3600),
     "backoff_cap_s": (0, 7 * 24 * 3600),
     "concurrency": (1, 1_000_000),
+    "rate_limit": (1, 1_000_000),
+    "rate_period_s": (0.001, 24 * 3600),
     "max_depth": (0, 10**12),
     "default_ttl_s": (0.001, 366 * 24 * 3600),
     "retention_s": (0, 100 * 366 * 24 * 3600),
@@ -78,6 +80,8 @@ def queue_settings(
         raise InvalidField(field, (problem or str(error)).lower()) from None
     for field in ("display_name", "description", "schema"):
         check_text(field, getattr(settings, field), limits)
+    if settings.rate_key is not None:
+        check_rate_key(settings, limits)
     if settings.schema is not None:
         split_schema(settings.schema)
     for field, (low, high) in SETTING_RANGES.items():
@@ -85,6 +89,15 @@ def queue_settings(
         if value is not None and not low <= value <= high:
             raise InvalidField(field, f"is {value}, must be between {low} and {high}")
     return settings
+
+
+def check_rate_key(settings: QueueSettings, limits: Limits) -> None:
+    if settings.rate_limit is None:
+        raise InvalidField("rate_key", "needs a rate_limit")
+    if not settings.rate_key or len(settings.rate_key) > limits.label_key_chars:
+        raise InvalidField(
+            "rate_key", f"must be the name of a label, of 1 to {limits.label_key_chars} characters"
+        )
 
 
 def split_schema(wanted: str) -> tuple[str, int | None]:
@@ -160,6 +173,8 @@ def check_message(message: NewMessage, limits: Limits) -> None:
         check_seconds("delay_s", m.delay_s, least=0, most=YEAR_S)
         if m.delay_until is not None:
             raise InvalidField("delay_s", "and delay_until exclude each other")
+    if m.after is not None:
+        check_after(m, limits)
     if m.hop != 0:
         check_count("hop", m.hop, least=0, most=limits.hops)
     if m.labels:
@@ -170,6 +185,22 @@ def check_message(message: NewMessage, limits: Limits) -> None:
         or not all(isinstance(name, str) for name in m.files)
     ):
         raise InvalidField("files", f"must be a list of at most {limits.files} paths")
+
+
+def check_after(message: NewMessage, limits: Limits) -> None:
+    ids = message.after
+    if (
+        not isinstance(ids, list)
+        or len(ids) > limits.after
+        or not all(is_text(each) and each for each in ids)
+    ):
+        raise InvalidField("after", f"must be a list of at most {limits.after} ids of messages")
+    if message.after_failed not in set(AfterFailed):
+        raise InvalidField(
+            "after_failed", f"is {message.after_failed!r}, must be one of {', '.join(AfterFailed)}"
+        )
+    if message.delay_s is not None or message.delay_until is not None:
+        raise InvalidField("after", "and a delay exclude each other")
 
 
 def check_deadline(deadline: int, now: int) -> None:

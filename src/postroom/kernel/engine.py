@@ -33,6 +33,7 @@ from postroom.kernel.transitions import (
     schemas,
     settle,
     subscriptions,
+    waits,
 )
 from postroom.kernel.transitions.claim import ClaimRun
 from postroom.kernel.transitions.context import KernelEnvironment, TransitionContext
@@ -186,10 +187,13 @@ class Engine:
         self._settle(ctx)
 
     def _settle(self, ctx: TransitionContext) -> None:
-        """What follows from what was done: broadcasts end, and rules meet what they wait for."""
+        """What follows from what was done: broadcasts and waits end, and rules meet what they wait for."""
         ctx.complete_broadcasts()
-        while ctx.triggered:
-            self._hooks.meet_triggered(ctx)
+        while ctx.triggered or ctx.awaited:
+            if ctx.awaited:
+                waits.end_waits(ctx)
+            if ctx.triggered:
+                self._hooks.meet_triggered(ctx)
             ctx.complete_broadcasts()
 
     def _apply_one(self, ctx: TransitionContext, command: c.Command) -> Any:

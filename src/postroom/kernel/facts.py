@@ -24,10 +24,16 @@ RUN = "postroom:run"
 SEEN = "postroom:seen"
 SCHEMA = "postroom:schema"
 MOVED_KEY = "postroom:moved_key"
+# How much of a rate was used.
+RATE = "postroom:rate"
+# Who waits for a message, what a message waits for, and in which scopes messages are waited for.
+DEPENDENTS = "postroom:dependents"
+WAITING = "postroom:waiting"
+AWAITED_SCOPE = "postroom:awaited_scope"
 RULE = "rule"
 
 # What processes remember between transactions; a change of one gives the store its next version.
-REMEMBERED = frozenset({RULE, SCHEMA})
+REMEMBERED = frozenset({RULE, SCHEMA, AWAITED_SCOPE})
 
 FactKey = tuple[str, str, str]
 

@@ -22,6 +22,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     text_chars: int = 512
     reason_chars: int = 8 * 1024
     files: int = 64
+    after: int = 1000
     hops: int = 1000
     publish_batch: int = 100_000
     claim_batch: int = 10_000

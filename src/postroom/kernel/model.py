@@ -36,6 +36,13 @@ class LifecycleState(StrEnum):
     ARCHIVED = "archived"
 
 
+class AfterFailed(StrEnum):
+    """What becomes of a message when one that it waits for ends otherwise than completed."""
+
+    DEAD_LETTER = "dead_letter"
+    RUN = "run"
+
+
 class Tier(StrEnum):
     CRITICAL = "critical"
     HIGH = "high"
@@ -85,6 +92,9 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     backoff_base_s: float = 1.0
     backoff_cap_s: float = 300.0
     concurrency: int | None = None
+    rate_limit: int | None = None
+    rate_period_s: float = 1.0
+    rate_key: str | None = None
     max_depth: int | None = None
     overflow_policy: Overflow = Overflow.REJECT
     default_ttl_s: float | None = None
@@ -204,6 +214,9 @@ class NewMessage(msgspec.Struct, kw_only=True):
     from_agent: str | None = None
     files: list[str] | None = None
     metadata: dict[str, Any] | None = None
+    after: list[str] | None = None
+    """Messages that must have ended well before this one can be claimed."""
+    after_failed: AfterFailed = AfterFailed.DEAD_LETTER
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):

@@ -41,6 +41,8 @@ class PublishOptions(TypedDict, total=False):
     from_agent: str
     files: list[str]
     metadata: dict[str, Any]
+    after: list[str]
+    after_failed: str
 
 
 _RENAMED = {

@@ -39,6 +39,9 @@ class QueueOptions(TypedDict, total=False):
     backoff_base_s: float
     backoff_cap_s: float
     concurrency: int | None
+    rate_limit: int | None
+    rate_period_s: float
+    rate_key: str | None
     max_depth: int | None
     overflow_policy: str
     default_ttl_s: float | None

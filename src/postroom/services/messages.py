@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from postroom.errors import InvalidField, SchemaNotFound, SubscriptionNotFound, SystemQueue
+from postroom.errors import InvalidField, MessageNotFound, SchemaNotFound, SubscriptionNotFound, SystemQueue
 from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
 from postroom.kernel.access.acl import AccessVerdict
@@ -147,6 +147,8 @@ class Messages(MessageService):
             _check_count(call.caller, len(drafts))
             for number, draft in enumerate(drafts):
                 _check_review(access, found, draft)
+                if draft.after:
+                    _check_after(access, found, draft.after)
                 if number < len(schemas) and schemas[number] is not None:
                     _check_schema(access, found, schemas[number] or "", draft.body, room.answer_checks)
             return found
@@ -253,6 +255,19 @@ class Messages(MessageService):
 
 
 # what is published
+
+
+def _check_after(access: Access, queue: Queue, message_ids: Sequence[Any]) -> None:
+    """Only for what the caller may look at: what waits for a message tells whether and how it ended."""
+    sight = access.sight(access.find_scope(queue.scope))
+    everywhere = access.caller.is_admin and not access.caller.scope_id
+    for message_id in message_ids:
+        stored = access.reader.get(message_id) if checks.is_text(message_id) else None
+        if stored is not None and stored.row.tenant == access.tenant:
+            here = stored.row.scope_id == queue.scope_id and sight.covers_row(stored.row)
+            if here or everywhere:
+                continue
+        raise MessageNotFound(message_id=message_id)
 
 
 def _check_count(caller: Caller, count: int) -> None:

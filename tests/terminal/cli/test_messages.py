@@ -174,3 +174,15 @@ def test_what_came_due_while_nobody_was_there_takes_effect_with_the_next_change(
     assert jobs.json("show", message)["state"] == "delayed"
     jobs.ok("queue", "create", "other")
     assert jobs.json("show", message)["state"] == "pending"
+
+
+def test_a_message_that_waits_for_others_says_so(jobs: Cli) -> None:
+    first = jobs.publish("jobs", "a")
+    said = jobs.ok("publish", "jobs", "b", "--after", first).out
+    assert "waits in default/jobs for 1 message" in said
+    jobs.ok("cancel", first)
+    said = jobs.ok("publish", "jobs", "c", "--after", first).out
+    assert f"is a dead letter: message {first}, which it waited for, is cancelled" in said
+    assert jobs.json("publish", "jobs", "d", "--after", first, "--after-failed", "run")["state"] == "pending"
+    refused = jobs("publish", "jobs", "e", "--after", "nobody")
+    assert refused.code == 4

@@ -25,6 +25,7 @@ def test_every_setting_of_a_queue_can_be_chosen_shown_and_taken_away(cli: Cli) -
     made = cli.json(
         *("queue", "create", "jobs", "--ordering", "deadline", "--mode", "competing", "--lease", "2m"),
         *("--max-retries", "7", "--backoff-base", "500ms", "--backoff-cap", "1h", "--concurrency", "3"),
+        *("--rate", "5", "--rate-period", "1m", "--rate-key", "customer"),
         *("--max-depth", "9", "--overflow", "drop_oldest", "--ttl", "7d", "--schema", "order@2"),
         *("--retention", "30d", "--description", "work", "--display-name", "Jobs"),
     )
@@ -36,6 +37,9 @@ def test_every_setting_of_a_queue_can_be_chosen_shown_and_taken_away(cli: Cli) -
         "backoff_base_s": 0.5,
         "backoff_cap_s": 3600.0,
         "concurrency": 3,
+        "rate_limit": 5,
+        "rate_period_s": 60.0,
+        "rate_key": "customer",
         "max_depth": 9,
         "overflow_policy": "drop_oldest",
         "default_ttl_s": 604800.0,

@@ -3,7 +3,7 @@
 import binascii
 import re
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -13,7 +13,7 @@ from postroom.clock import from_datetime
 from postroom.errors import InvalidField
 from postroom.kernel import checks
 from postroom.kernel.access.permissions import PREFIX, Permission
-from postroom.kernel.model import ConsumerMode, NewMessage, Ordering, Overflow
+from postroom.kernel.model import AfterFailed, ConsumerMode, NewMessage, Ordering, Overflow
 from postroom.kernel.ordering import TIER_RANK
 from postroom.services.claims import MOST_CLAIMED, MOST_WAIT_S
 from postroom.services.messages import MOST_PUBLISHED
@@ -94,6 +94,9 @@ class QueueChanges(RequestBody):
     backoff_base_s: Number | None = None
     backoff_cap_s: Number | None = None
     concurrency: Whole | None = None
+    rate_limit: Whole | None = Field(default=None, description="Most messages handed out in a period")
+    rate_period_s: Number | None = None
+    rate_key: Text | None = Field(default=None, description="A label: the limit holds for each value of it")
     max_depth: Whole | None = None
     overflow_policy: str | None = None
     default_ttl_s: Number | None = None
@@ -112,7 +115,9 @@ class QueueChanges(RequestBody):
         return {name: value for name, value in given.items() if value is not None or name in _NULLABLE}
 
 
-_NULLABLE = frozenset({"concurrency", "max_depth", "default_ttl_s", "schema", "retention_s"})
+_NULLABLE = frozenset(
+    {"concurrency", "rate_limit", "rate_key", "max_depth", "default_ttl_s", "schema", "retention_s"}
+)
 
 
 class NewQueue(QueueChanges):
@@ -135,6 +140,8 @@ class NewMessageBody(RequestBody):
     causation_id: Text | None = None
     schema_: str | None = Field(default=None, alias="schema", description="Check the body against this one")
     hitl_spec: dict[str, Any] | None = None
+    after: list[str] | None = Field(default=None, description="Messages that must have completed before")
+    after_failed: Annotated[str, Field(json_schema_extra={"enum": list(AfterFailed)})] = "dead_letter"
 
     def draft(self) -> NewMessage:
         """Its author is whoever calls."""
@@ -158,6 +165,8 @@ class NewMessageBody(RequestBody):
             correlation_id=self.correlation_id,
             causation_id=self.causation_id,
             hitl_spec=self.hitl_spec,
+            after=self.after,
+            after_failed=cast(AfterFailed, self.after_failed),  # the kernel checks it
         )
 
 

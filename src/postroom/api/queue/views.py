@@ -71,6 +71,9 @@ class QueueView(BaseModel):
     backoff_base_s: float
     backoff_cap_s: float
     concurrency: int | None
+    rate_limit: int | None
+    rate_period_s: float
+    rate_key: str | None
     max_depth: int | None
     overflow_policy: str
     default_ttl_s: float | None
@@ -100,6 +103,9 @@ def queue(found: Queue, counts: Counts, ids: PublicIds) -> dict[str, Any]:
         "backoff_base_s": settings.backoff_base_s,
         "backoff_cap_s": settings.backoff_cap_s,
         "concurrency": settings.concurrency,
+        "rate_limit": settings.rate_limit,
+        "rate_period_s": settings.rate_period_s,
+        "rate_key": settings.rate_key,
         "max_depth": settings.max_depth,
         "overflow_policy": settings.overflow_policy,
         "default_ttl_s": settings.default_ttl_s,

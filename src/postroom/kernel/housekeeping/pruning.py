@@ -21,6 +21,7 @@ from postroom.kernel.facts import (
     MEMO,
     MOVED_KEY,
     POSITION,
+    RATE,
     ROOM,
     SCHEMA,
     SEEN,
@@ -43,6 +44,7 @@ QUEUES_MEMO = "pruned_queues"
 # A leadership that ended, and a reader that holds nothing and did not come back.
 LEADERS_S = DAY_S
 POSITIONS_S = 365 * DAY_S
+RATES_S = 2 * DAY_S
 
 # When a fact was written, its tenant and its key.
 Age = tuple[int, str, str]
@@ -200,6 +202,11 @@ def _seen(ctx: TransitionContext, bounds: PruneBounds) -> int:
     return _drop_old(ctx, SEEN, _ago(ctx, ctx.env.retention.seen_s), bounds.limit)
 
 
+def _rates(ctx: TransitionContext, bounds: PruneBounds) -> int:
+    """What was not used for longer than any period is full again, as what is not there."""
+    return _drop_old(ctx, RATE, _ago(ctx, RATES_S), bounds.limit)
+
+
 def _drop_old(ctx: TransitionContext, kind: str, before: int, limit: int) -> int:
     """Facts of the room itself that nobody changed since."""
     old = ctx.session.scan(FactFilter(kind=kind, before=before), limit)
@@ -342,6 +349,7 @@ _WORK: dict[Callable[[TransitionContext, PruneBounds], int], int] = {
     _messages: AT_ONCE,
     _records: AT_ONCE,
     _seen: AT_ONCE,
+    _rates: AT_ONCE,
     _budgets: 200,
     _audit: AT_ONCE,
     _streams: 20,

@@ -15,7 +15,8 @@ from postroom.kernel.model import ConsumerMode, Queue
 from postroom.kernel.rows import Row, Stored
 from postroom.kernel.states import State
 from postroom.kernel.transitions import due
-from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.claim_rates import MOST_DEFERRED, ClaimRate
+from postroom.kernel.transitions.context import TransitionContext, earlier
 
 
 class ClaimedBatch(msgspec.Struct):
@@ -46,6 +47,8 @@ class ClaimRun:
         self._nonce = ctx.ids.nonce()
         self._claimed: list[Row] = []
         self._terms: tuple[Queue, Terms] | None = None
+        # When a rate lets the next one go.
+        self._next_at: int | None = None
 
     def end(self) -> None:
         """Rows that are claimed on the same terms are handed out together."""
@@ -68,11 +71,14 @@ class ClaimRun:
             raise InvalidField("ids", f"must be ids of messages, at most {ctx.limits.claim_batch}")
         if command.labels:
             checks.check_labels(dict(command.labels), ctx.limits)
+        self._next_at = None
         taken: list[Stored] = []
         for lines in _together(self._open_lines(command)):
             if len(taken) < limit:
                 taken += self._take(lines, limit - len(taken), command)
-        return ClaimedBatch(taken) if taken else ClaimedBatch(taken, ctx.session.due(0, 0).next_at)
+        if taken:
+            return ClaimedBatch(taken)
+        return ClaimedBatch(taken, earlier(ctx.session.due(0, 0).next_at, self._next_at))
 
     def _open_lines(self, command: c.Claim) -> list[Line]:
         """Where this claim may take from; looked up once for all like claims."""
@@ -97,6 +103,12 @@ class ClaimRun:
             self.end()
             claimed = ctx.session.counts(queue.id, max(0, -line)).claimed
             limit = min(limit, queue.settings.concurrency - claimed)
+        rate = None
+        if queue.settings.rate_limit is not None:
+            self.end()
+            rate = ClaimRate(ctx, queue, line)
+            if rate.label is None:
+                limit = self._limit_by(rate, limit)
         worker, taken = command.worker or command.actor, []
         while len(taken) < limit:
             found = self._next(numbers, limit - len(taken), command)
@@ -109,6 +121,10 @@ class ClaimRun:
                 # What ends with them, a review perhaps, may have changed others too.
                 found = [stored for stored in found if stored.row.state == State.PENDING]
                 rows = [stored.row for stored in found]
+            if rate is not None and rate.label is not None:
+                self.end()
+                found = rate.admit(found)
+                rows = [stored.row for stored in found]
             if len(lines) == 1:
                 self._hand_out(queue, line, worker, command, rows)
             else:
@@ -116,7 +132,19 @@ class ClaimRun:
                 for line, group in groupby(rows, key=_line_of):
                     self._hand_out(queues[line], line, worker, command, group)
             taken += found
+            if rate is not None and rate.deferred >= MOST_DEFERRED:
+                break
+        if rate is not None:
+            if rate.label is None:
+                rate.spend(len(taken))
+            rate.save()
         return taken
+
+    def _limit_by(self, rate: ClaimRate, limit: int) -> int:
+        free = rate.free()
+        if not free:
+            self._next_at = earlier(self._next_at, rate.next_at())
+        return min(limit, free)
 
     def _hand_out(self, queue: Queue, line: int, worker: str, command: c.Claim, rows: Iterable[Row]) -> None:
         ctx = self._ctx
@@ -185,11 +213,16 @@ def _together(lines: list[Line]) -> Iterator[list[Line]]:
     if len(lines) == 1:
         yield lines
         return
-    for limited, group in groupby(lines, key=lambda line: line[0].settings.concurrency is not None):
+    for limited, group in groupby(lines, key=_is_limited):
         if limited:
             yield from ([line] for line in group)
         else:
             yield list(group)
+
+
+def _is_limited(line: Line) -> bool:
+    settings = line[0].settings
+    return settings.concurrency is not None or settings.rate_limit is not None
 
 
 def _line_of(row: Row) -> int:

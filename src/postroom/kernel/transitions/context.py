@@ -16,6 +16,7 @@ from postroom.ids import Ids
 from postroom.kernel import checks, jsontext
 from postroom.kernel.costly_checks import NO_ANSWERS, Answers, NeededChecks
 from postroom.kernel.directory import Directory
+from postroom.kernel.facts import AWAITED_SCOPE
 from postroom.kernel.ledger import EventDraft
 from postroom.kernel.limits import Limits
 from postroom.kernel.model import (
@@ -29,7 +30,7 @@ from postroom.kernel.model import (
     Subscription,
 )
 from postroom.kernel.ordering import sort_key
-from postroom.kernel.ports import RowFilter, Shape
+from postroom.kernel.ports import FactFilter, RowFilter, Shape
 from postroom.kernel.retention import Retention
 from postroom.kernel.rows import Row
 from postroom.kernel.rule_budget import RuleBudget
@@ -126,18 +127,21 @@ class TransitionContext:
         self.triggered: list[Triggered] = []
         # What rules may still make of the command that is carried out; none before rules are met.
         self.rule_budget: RuleBudget | None = None
+        # Messages that have ended where others may wait for them.
+        self.awaited: list[str] = []
         # Broadcast messages of which a delivery has ended, and who ended it.
         self._ended: dict[str, str] = {}
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo everything since its start when its block raises, also what rules would have met."""
-        triggered, ended = len(self.triggered), dict(self._ended)
+        triggered, awaited, ended = len(self.triggered), len(self.awaited), dict(self._ended)
         try:
             with self.session.savepoint():
                 yield
         except BaseException:
             del self.triggered[triggered:]
+            del self.awaited[awaited:]
             self._ended = ended
             raise
 
@@ -174,6 +178,14 @@ class TransitionContext:
 
     def has_rules(self, scope_id: int) -> bool:
         return bool(self.hooks.rules_of(self, scope_id))
+
+    def awaited_scopes(self) -> set[int]:
+        """Where somebody waited, or waits, for messages."""
+        found = self.session.directory.notes.get(AWAITED_SCOPE)
+        if found is None:
+            found = {int(fact.key) for fact in self.session.scan(FactFilter(kind=AWAITED_SCOPE))}
+            self.session.directory.notes[AWAITED_SCOPE] = found
+        return found
 
     # events
 
@@ -329,8 +341,11 @@ class TransitionContext:
                 _completed(row.attempts, subscription),
             )
         )
-        if subscription is None and self.has_rules(row.scope_id):
-            self._trigger(row, Change.COMPLETED)
+        if subscription is None:
+            if self.has_rules(row.scope_id):
+                self._trigger(row, Change.COMPLETED)
+            if row.scope_id in self.awaited_scopes():
+                self.awaited.append(row.id)
 
     def move(
         self, row: Row, change: Change, target: State, *, shape: Shape = Shape.CHANGED, **data: Any
@@ -366,6 +381,8 @@ class TransitionContext:
         self.session.touch(row, shape)
         self.emit_change(row, change, queue, data)
         self._trigger(row, change)
+        if target in TERMINAL and row.subscription_id is None and row.scope_id in self.awaited_scopes():
+            self.awaited.append(row.id)
 
     def _trigger(self, row: Row, change: Change) -> None:
         """Remember a change that rules may wait for; they meet it before the transaction ends."""

@@ -32,6 +32,7 @@ from postroom.kernel.model import (
 from postroom.kernel.ports import RowFilter, UniformMessages
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.states import State
+from postroom.kernel.transitions import waits
 from postroom.kernel.transitions.context import OPEN_STATES, TransitionContext, change_data, earlier
 from postroom.kernel.transitions.drafts import (
     Draft,
@@ -155,6 +156,7 @@ class PublishRun:
         self._check_size(len(messages))
         if len(messages) > 1:
             ctx.session.load_keys((queue.id, key) for key in named_keys(messages))
+        is_plain = target.plain
         drafts: list[Draft] = []
         answers: list[tuple[Row, bool]] = []
         fresh: dict[str, Draft] = {}
@@ -170,6 +172,9 @@ class PublishRun:
                         answers.append((first[0], False))
                         continue
                 draft = self._draft(target, message, message_id, body)
+                if message.after:
+                    waits.begin_wait(ctx, queue, message, draft[0])
+                    is_plain = False
                 drafts.append(draft)
                 if key is not None:
                     fresh[key] = draft
@@ -179,7 +184,7 @@ class PublishRun:
                 error.of_item(len(answers), checks.shown_key(messages[len(answers)].idempotency_key))
             raise
         if drafts:
-            if target.plain:
+            if is_plain:
                 self._admit(queue, drafts)
             else:
                 self._admit_bounded(queue, drafts)
@@ -225,7 +230,7 @@ class PublishRun:
 
     def _new_pattern(self, command: c.PublishLike, like: NewMessage) -> Pattern | None:
         target = find_target(self._ctx, command.queue)
-        if not target.plain or target.schema is not None or like.idempotency_key is not None:
+        if not target.plain or target.schema is not None or like.idempotency_key is not None or like.after:
             return None
         checks.check_message(like, self._ctx.limits)
         row, content = self._draft(target, like, "", None)
@@ -278,6 +283,8 @@ class PublishRun:
         ctx, queue = self._ctx, target.queue
         if message.deadline is not None:
             checks.check_deadline(message.deadline, ctx.now)
+        if message.after:
+            message = waits.name_dependencies(queue, message)
         if target.schema is not None:
             content = body if message.content_type == checks.JSON else None
             ctx.env.validators.check(target.schema, content, ctx.checks)

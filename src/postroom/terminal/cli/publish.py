@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from postroom.kernel.checks import JSON, split_path
-from postroom.kernel.model import ConsumerMode, Message, NewMessage, Queue, Receipt, Tier
+from postroom.kernel.model import AfterFailed, ConsumerMode, Message, NewMessage, Queue, Receipt, Tier
 from postroom.kernel.states import State
 from postroom.runtime.command_builder import CommandBuilder, PublishOptions
 from postroom.terminal.cli import documents
@@ -58,6 +58,19 @@ OPTIONS = GatheredOptions(
             option("TYPE", "The body is not JSON but this, like text/plain or image/png.", "--content-type"),
         ],
         "correlation_id": Annotated[str | None, _trace("ID", "Its conversation.", "--correlation-id")],
+        "after": Annotated[
+            list[str] | None, _trace("ID", "Wait until this message has completed; repeatable.", "--after")
+        ],
+        "after_failed": Annotated[
+            AfterFailed | None,
+            choice(
+                AfterFailed,
+                "If it ends otherwise",
+                "--after-failed",
+                default=AfterFailed.DEAD_LETTER,
+                panel=_TRACE,
+            ),
+        ],
         "causation_id": Annotated[str | None, _trace("ID", "The message that caused it.", "--causation-id")],
         "parent_id": Annotated[str | None, _trace("ID", "The message it is a part of.", "--parent-id")],
         "hop": Annotated[int | None, _trace("N", "How many hand-offs led to it.", "--hop")],
@@ -174,8 +187,12 @@ def _one(queue: Queue, receipt: Receipt, message: Message) -> str:
         return f"{receipt.id} is {receipt.state}: a rule of {path} ended it at once."
     if receipt.state is State.COMPLETED:
         return f"{receipt.id} is completed in {path} at once, since nobody subscribes to it."
+    if receipt.state is State.DEAD and message.failure_kind == "dependency":
+        return f"{receipt.id} is a dead letter: {message.failure_reason}."
     if receipt.state is State.DEAD:
         return f"{receipt.id} is a dead letter, since {path} is full."
+    if receipt.state is State.DELAYED and message.metadata.get("after"):
+        return f"{receipt.id} waits in {path} for {some(len(message.metadata['after']), 'message')}."
     return f"{receipt.id} is {receipt.state} in {path}."
 
 

@@ -67,6 +67,23 @@ SETTINGS = GatheredOptions(
             int | None,
             _setting("N", "Most claims at once, or none.", "--concurrency", parser=whole_or_none),
         ],
+        "rate_limit": Annotated[
+            int | None,
+            _setting("N", "Most messages handed out in a period, or none.", "--rate", parser=whole_or_none),
+        ],
+        "rate_period_s": Annotated[
+            float | None,
+            _setting("DURATION", f"That period. Default {span(_DEFAULT.rate_period_s)}.", "--rate-period"),
+        ],
+        "rate_key": Annotated[
+            str | None,
+            _setting(
+                "NAME",
+                "A label: the rate is for each value of it; or none.",
+                "--rate-key",
+                parser=text_or_none,
+            ),
+        ],
         "max_depth": Annotated[
             int | None,
             _setting("N", "Most messages that may wait, or none.", "--max-depth", parser=whole_or_none),

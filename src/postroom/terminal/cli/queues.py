@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from postroom.kernel.checks import split_path
-from postroom.kernel.model import Counts, Queue
+from postroom.kernel.model import Counts, Queue, QueueSettings
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.errors import Unclear
@@ -134,6 +134,13 @@ async def show(at: CommandContext, queue: QueuePath) -> None:
         )
 
 
+def _rate(settings: QueueSettings) -> str:
+    if settings.rate_limit is None:
+        return "no limit"
+    by_label = f" for each value of {settings.rate_key}" if settings.rate_key else ""
+    return f"{settings.rate_limit:,} in {span(settings.rate_period_s)}{by_label}"
+
+
 def _facts(queue: Queue, counts: Counts) -> list[tuple[str, Any]]:
     s = queue.settings
     held = ", ".join(f"{count:,} {state}" for state in STATES if (count := getattr(counts, state)))
@@ -152,6 +159,7 @@ def _facts(queue: Queue, counts: Counts) -> list[tuple[str, Any]]:
         ("max retries", f"{s.max_retries}, then a dead letter"),
         ("backoff", f"from {time(s.backoff_base_s)}, doubling, up to {time(s.backoff_cap_s)}"),
         ("concurrency", "no limit" if s.concurrency is None else f"{s.concurrency:,} claims at once"),
+        ("rate", _rate(s)),
         (
             "max depth",
             "no limit" if s.max_depth is None else f"{s.max_depth:,}, then {s.overflow_policy}",
