@@ -6,19 +6,7 @@ from psycopg_pool import PoolClosed, PoolTimeout
 
 from postroom.errors import StoreClosed, StoreError, StoreFailed, StoreFull, StoreReadOnly
 from postroom.kernel.ports import StoreFault
-
-
-class MustWait(Exception):
-    """A transaction wants to change what others remember, and begins anew when they have ended."""
-
-
-class Overtaken(Exception):
-    """Somebody else has changed the same fact meanwhile; tried again, that is seen."""
-
-
-class CommitUnknown(Exception):
-    """The connection was lost during a commit, and the server cannot say what became of it."""
-
+from postroom.stores.sql.contention import CommitUnknown, MustWait, Overtaken
 
 _AGAIN = (
     MustWait,

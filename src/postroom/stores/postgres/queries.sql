@@ -58,8 +58,8 @@ SELECT true, w.queue, w.key, $ROW, $ARCHIVED_CONTENT FROM moved w JOIN archive m
 
 -- name: waiting_lines
 -- Which of these lines have anything to claim.
-SELECT l.line FROM unnest(?::bigint[]) WITH ORDINALITY AS l (line, place)
-WHERE EXISTS (SELECT 1 FROM messages m WHERE m.line = l.line AND m.state = 'pending') ORDER BY l.place;
+SELECT l.line FROM unnest(?::bigint[]) AS l (line)
+WHERE EXISTS (SELECT 1 FROM messages m WHERE m.line = l.line AND m.state = 'pending');
 
 -- name: ready
 -- The next claimable messages of a line that nobody else has in hand.
@@ -127,7 +127,12 @@ ORDER BY l.message_id, l.seq DESC;
 -- name: put_standing
 @upsert(standing; message_id; place, state, attempts);
 
--- name: retime_budgets
--- The event that tells of a change may be later than the change was begun; a fold takes its time.
-UPDATE accounts SET updated_at = ? FROM unnest(?::text[], ?::text[]) AS b (tenant, name)
-WHERE accounts.tenant = b.tenant AND accounts.name = b.name AND accounts.updated_at = ?;
+-- name: lock_keys
+-- Names of messages that may not be there yet.
+SELECT pg_advisory_xact_lock('messages'::regclass::oid::int, number) FROM unnest(?::int[]) AS number;
+
+-- name: lock_budgets
+SELECT pg_advisory_xact_lock('accounts'::regclass::oid::int, number) FROM unnest(?::int[]) AS number;
+
+-- name: lock_queues
+SELECT pg_advisory_xact_lock('queues'::regclass::oid::int, number) FROM unnest(?::int[]) AS number;

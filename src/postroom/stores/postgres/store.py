@@ -20,7 +20,7 @@ from postroom.errors import StoreClosed, StoreFailed
 from postroom.kernel.ports import StoreCapabilities, StoreFault, Transaction
 from postroom.stores.postgres.connection import PostgresReadConnection, PostgresWriteConnection, set_up
 from postroom.stores.postgres.dialect import READ_SQL
-from postroom.stores.postgres.errors import CommitUnknown, classify, is_lost
+from postroom.stores.postgres.errors import classify, is_lost
 from postroom.stores.postgres.migrate import migrate
 from postroom.stores.postgres.transaction import (
     LOCK_VERSION,
@@ -29,6 +29,7 @@ from postroom.stores.postgres.transaction import (
     PostgresTransaction,
 )
 from postroom.stores.postgres.wakeups import Listener
+from postroom.stores.sql.contention import CommitUnknown
 from postroom.stores.sql.steady_time import SteadyTime
 
 log = logging.getLogger("postroom.postgres")

@@ -377,3 +377,7 @@ ORDER BY updated_at LIMIT ?;
 
 -- name: drop_budget
 DELETE FROM accounts WHERE tenant = ? AND name = ?;
+
+-- name: retime_budget
+-- The event that tells of a change may be later than the change was begun; a fold takes its time.
+UPDATE accounts SET updated_at = ? WHERE tenant = ? AND name = ? AND updated_at = ?;
