@@ -22,7 +22,7 @@ import postroom
 from postroom import Room, SyncRoom
 from postroom.clock import ManualClock
 from postroom.ids import SeededIds
-from tests import postgres_server
+from tests import mariadb_server, postgres_server
 from tests.conformance.promises import check_promises
 
 OpenRoom = Callable[..., AbstractAsyncContextManager[Room]]
@@ -35,6 +35,8 @@ class StoreKind:
     url: Callable[[Path], str]
     can: frozenset[str] = frozenset()
     options: dict[str, Any] = field(default_factory=dict)
+    count_from_one: Callable[[], None] = lambda: None
+    """Where emptying a room is not enough for its queues to be numbered as in a new one."""
 
 
 def postgres_url(folder: Path) -> str:
@@ -42,6 +44,13 @@ def postgres_url(folder: Path) -> str:
     server = postgres_server.shared_server()
     if server is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    return server.url_of_empty_room(folder)
+
+
+def mariadb_url(folder: Path) -> str:
+    server = mariadb_server.shared_server()
+    if server is None:
+        pytest.skip("MariaDB is not installed: apt-get install mariadb-server")
     return server.url_of_empty_room(folder)
 
 
@@ -55,6 +64,12 @@ STORES = (
     ),
     StoreKind("memory", lambda folder: "memory://"),
     StoreKind("postgres", postgres_url, frozenset({"reopen", "share"})),
+    StoreKind(
+        "mariadb",
+        mariadb_url,
+        frozenset({"reopen", "share"}),
+        count_from_one=mariadb_server.count_from_one,
+    ),
 )
 
 

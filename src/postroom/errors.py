@@ -311,7 +311,7 @@ class StoreClosed(StoreError):
 
 
 class UnknownStore(StoreError):
-    """The store address "{url}" is not known. Use sqlite:///path/to/file.db, postgresql://… or memory://."""
+    """The store address "{url}" is not known. Use sqlite:///path/to/file.db, postgresql://…, mariadb://… or memory://."""
 
     code = "STORE_UNKNOWN"
     http_status = 500

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.conformance.helpers import events, read
 from tests.conformance.promises import check_promises
-from tests.conftest import OpenRoom
+from tests.conftest import OpenRoom, StoreKind
 
 import postroom
 from postroom import Message, PostroomError, Room
@@ -176,8 +176,9 @@ async def walk(room: Room, clock: ManualClock, seed: int) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_every_promise_holds_at_every_step_and_stores_agree(
-    open_room: OpenRoom, clock: ManualClock, seed: int
+    open_room: OpenRoom, store_kind: StoreKind, clock: ManualClock, seed: int
 ) -> None:
+    store_kind.count_from_one()
     reference_clock = ManualClock()
     options: dict[str, Any] = {"clock": reference_clock, "seed": 1, "housekeeping": False, "actor": "tester"}
     async with contextlib.AsyncExitStack() as stack:

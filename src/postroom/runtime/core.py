@@ -49,16 +49,19 @@ class RoomOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")
+MARIADB = ("mariadb://",)
 AT_ONCE = 1000
 
 
 def open_store(url: str, options: RoomOptions) -> Store:
     """`sqlite:///relative.db`, `sqlite:////absolute/path.db`, a bare path to a file, `memory://`, or
-    the address of a database on a server, `postgresql://user@host/database`."""
+    the address of a database on a server, `postgresql://user@host/database` or `mariadb://…`."""
     if url == "memory://":
         return SqliteStore(None, clock=options.clock)
     if url.startswith(POSTGRES):
         return _open_postgres(url, options)
+    if url.startswith(MARIADB):
+        return _open_mariadb(url, options)
     path = url.removeprefix(SQLITE) if url.startswith(SQLITE) else url
     if not path or "://" in path:
         raise UnknownStore(url=url)
@@ -76,6 +79,14 @@ def _open_postgres(url: str, options: RoomOptions) -> Store:
     except ModuleNotFoundError as error:
         raise StoreNeedsExtra(url=POSTGRES[0], extra="postgres", module=error.name) from error
     return PostgresStore(url, clock=options.clock)
+
+
+def _open_mariadb(url: str, options: RoomOptions) -> Store:
+    try:
+        from postroom.stores.mariadb import MariadbStore
+    except ModuleNotFoundError as error:
+        raise StoreNeedsExtra(url=MARIADB[0], extra="mariadb", module=error.name) from error
+    return MariadbStore(url, clock=options.clock)
 
 
 class RoomCore:

@@ -1,8 +1,8 @@
 """What transactions on database servers share: several run at once, at READ COMMITTED, in several processes.
 
-What the port promises to lock is locked by rows where they exist, and by locks of names where they may not exist
-yet; names share a few locks. Events are numbered and chained at the commit, under the lock of the head of the
-chain, the last that is taken.
+What the port promises to lock is locked by rows where they exist, and by locks of names where they may not
+exist yet; names share a few locks. Events are numbered and chained at the commit, under the lock of the head
+of the chain, the last that is taken.
 """
 
 import contextlib

@@ -23,7 +23,7 @@ from postroom.settings.secrets import is_handle, reveal
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.options import flag
 from postroom.terminal.cli.output import Column, table
-from postroom.terminal.cli.store_access import POSTGRES, CommandContext
+from postroom.terminal.cli.store_access import MARIADB, SERVERS, CommandContext
 
 OK, WARN, BAD = "ok", "warn", "bad"
 FREE_BYTES = 500 * 1024 * 1024
@@ -77,9 +77,10 @@ async def doctor(
 def _store(at: CommandContext) -> Iterator[DoctorFinding]:
     """Whether it can be read, and what in it waits for a person."""
     try:
-        if at.url.startswith(POSTGRES):
+        if at.url.startswith(SERVERS):
+            name = "MariaDB" if at.url.startswith(MARIADB) else "PostgreSQL"
             told = "and the office runs on it" if at.is_served else "which is reached while the office runs"
-            yield DoctorFinding(OK, "store", f"a PostgreSQL server, {told}")
+            yield DoctorFinding(OK, "store", f"a {name} server, {told}")
             return
         if not at.path.exists():
             return

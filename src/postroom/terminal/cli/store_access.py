@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # a command that opens no store starts without what it takes 
 OVERDUE_S = 3
 SQLITE = "sqlite:///"
 SETTINGS = "store.url in settings.json"
-POSTGRES = ("postgresql://", "postgres://")
+POSTGRES, MARIADB = ("postgresql://", "postgres://"), ("mariadb://",)
+SERVERS = (*POSTGRES, *MARIADB)
 
 
 def home() -> Path:
@@ -93,10 +94,10 @@ class CommandContext:
             raise InvalidField(
                 named_by, "memory:// would be gone when this command ends; name a file instead"
             )
-        if url.startswith(POSTGRES):
+        if url.startswith(SERVERS):
             raise InvalidField(
                 named_by,
-                "is a PostgreSQL server, and commands about queues and messages reach it through the office"
+                "is a database server, and commands about queues and messages reach it through the office"
                 " that runs on it: postroom start. Others need a file; back up a server by its own means",
             )
         path = url.removeprefix(SQLITE)
@@ -110,7 +111,7 @@ class CommandContext:
     @property
     def has_file(self) -> bool:
         """Whether the store is a file that is there."""
-        return not self.url.startswith(POSTGRES) and self.path.is_file()
+        return not self.url.startswith(SERVERS) and self.path.is_file()
 
     @property
     def is_served(self) -> bool:
@@ -121,7 +122,7 @@ class CommandContext:
     def lake_folder(self) -> Path:
         """Beside a store that was named for this command, else in the home, where the server has it."""
         named_by, url = self._found
-        at_home = named_by == SETTINGS or url.startswith(POSTGRES)
+        at_home = named_by == SETTINGS or url.startswith(SERVERS)
         return (home().absolute() if at_home else self.path.absolute().parent) / "lake"
 
     @property

@@ -3,7 +3,6 @@ the other has changed meanwhile."""
 
 from concurrent.futures import ThreadPoolExecutor
 
-import psycopg
 import pytest
 
 from postroom import SyncRoom
@@ -14,13 +13,14 @@ from postroom.kernel.budgets.model import Charge
 from postroom.runtime import sync_room
 from tests.conformance.helpers import events, waiting_claims
 from tests.conformance.promises import check_promises
-from tests.stores.postgres.conftest import Held, Rooms, until
+from tests.stores.servers.conftest import Race, Rooms, until
+from tests.stores.servers.kinds import ServerKind
 
 
-def test_two_publishes_of_one_key_are_one_message(rooms: Rooms, url: str) -> None:
+def test_two_publishes_of_one_key_are_one_message(rooms: Rooms, race: Race) -> None:
     ann, bob = rooms
-    first, second = Held(ann, url).race(
-        lambda: ann.publish("jobs", 1, key="once"), lambda: bob.publish("jobs", 1, key="once")
+    first, second = race(
+        ann, lambda: ann.publish("jobs", 1, key="once"), lambda: bob.publish("jobs", 1, key="once")
     )
     assert first.result().created
     assert not second.result().created
@@ -28,58 +28,56 @@ def test_two_publishes_of_one_key_are_one_message(rooms: Rooms, url: str) -> Non
     assert ann.counts("jobs").pending == 1
 
 
-def test_a_broadcast_ends_when_its_last_two_deliveries_end_at_once(rooms: Rooms, url: str) -> None:
+def test_a_broadcast_ends_when_its_last_two_deliveries_end_at_once(rooms: Rooms, race: Race) -> None:
     ann, bob = rooms
     ann.create_queue("news", consumer_mode="broadcast")
     ann.subscribe("news", "x")
     ann.subscribe("news", "y")
     receipt = ann.publish("news", "hello")
     [to_x], [to_y] = ann.claim("news", subscription="x"), bob.claim("news", subscription="y")
-    for done in Held(ann, url).race(lambda: ann.complete(to_x), lambda: bob.complete(to_y)):
+    for done in race(ann, lambda: ann.complete(to_x), lambda: bob.complete(to_y)):
         done.result()
     assert ann.get(receipt.id).state == "completed"
 
 
-def test_the_first_two_reservations_of_a_budget_keep_to_its_limit(rooms: Rooms, url: str) -> None:
+def test_the_first_two_reservations_of_a_budget_keep_to_its_limit(rooms: Rooms, race: Race) -> None:
     def reserve(room: SyncRoom, holder: str) -> None:
         room.run(c.Reserve(holder=holder, charges=(Charge("day", 80, 100),), seconds=60))
 
     ann, bob = rooms
-    first, second = Held(ann, url).race(lambda: reserve(ann, "one"), lambda: reserve(bob, "two"))
+    first, second = race(ann, lambda: reserve(ann, "one"), lambda: reserve(bob, "two"))
     first.result()
     with pytest.raises(LimitReached):
         second.result()
 
 
-def test_a_concurrency_limit_holds_for_both(rooms: Rooms, url: str) -> None:
+def test_a_concurrency_limit_holds_for_both(rooms: Rooms, race: Race) -> None:
     ann, bob = rooms
     ann.create_queue("few", concurrency=1)
     ann.publish_many("few", [1, 2])
-    first, second = Held(ann, url).race(lambda: ann.claim("few"), lambda: bob.claim("few"))
+    first, second = race(ann, lambda: ann.claim("few"), lambda: bob.claim("few"))
     assert [len(first.result()), len(second.result())] == [1, 0]
 
 
-def test_a_depth_limit_holds_for_both(rooms: Rooms, url: str) -> None:
+def test_a_depth_limit_holds_for_both(rooms: Rooms, race: Race) -> None:
     ann, bob = rooms
     ann.create_queue("small", max_depth=1)
-    first, second = Held(ann, url).race(lambda: ann.publish("small", 1), lambda: bob.publish("small", 2))
+    first, second = race(ann, lambda: ann.publish("small", 1), lambda: bob.publish("small", 2))
     first.result()
     with pytest.raises(QueueFull):
         second.result()
 
 
-def test_what_one_has_in_hand_the_other_passes_over(rooms: Rooms, url: str) -> None:
+def test_what_one_has_in_hand_the_other_passes_over(rooms: Rooms, race: Race) -> None:
     ann, bob = rooms
     ann.publish_many("jobs", [1, 2])
-    first, second = Held(ann, url).race(lambda: ann.claim("jobs"), lambda: bob.claim("jobs"))
+    first, second = race(ann, lambda: ann.claim("jobs"), lambda: bob.claim("jobs"))
     assert [message.body for message in (*first.result(), *second.result())] == [1, 2]
 
 
-def test_the_same_queue_made_by_both_is_made_once(rooms: Rooms, url: str) -> None:
+def test_the_same_queue_made_by_both_is_made_once(rooms: Rooms, race: Race) -> None:
     ann, bob = rooms
-    first, second = Held(ann, url).race(
-        lambda: ann.create_queue("new"), lambda: bob.create_queue("new", exist_ok=True)
-    )
+    first, second = race(ann, lambda: ann.create_queue("new"), lambda: bob.create_queue("new", exist_ok=True))
     assert first.result().id == second.result().id
 
 
@@ -115,11 +113,9 @@ def test_what_one_changes_about_a_queue_the_other_knows_at_once(rooms: Rooms) ->
         bob.publish("jobs", 3)
 
 
-def test_a_change_of_a_queue_waits_for_those_who_work_with_what_it_was(rooms: Rooms, url: str) -> None:
+def test_a_change_of_a_queue_waits_for_those_who_work_with_what_it_was(rooms: Rooms, race: Race) -> None:
     ann, bob = rooms
-    first, second = Held(ann, url).race(
-        lambda: ann.publish("jobs", 1), lambda: bob.set_queue_state("jobs", "paused")
-    )
+    first, second = race(ann, lambda: ann.publish("jobs", 1), lambda: bob.set_queue_state("jobs", "paused"))
     first.result()
     second.result()
     told = [event.type for event in events(ann)][-2:]
@@ -140,27 +136,28 @@ def test_who_waits_is_woken_by_what_the_other_publishes(
     assert message.body == "good morning"
 
 
-def test_a_budget_that_is_written_late_has_the_time_of_its_event(rooms: Rooms, url: str) -> None:
+def test_a_budget_that_is_written_late_has_the_time_of_its_event(
+    rooms: Rooms, race: Race, kind: ServerKind, url: str
+) -> None:
     """The other has committed meanwhile, and in the ledger time never goes back."""
     ann, bob = rooms
     bob.create_queue("other")
     reserve = c.Reserve(holder="one", charges=(Charge("day", 80, 100),), seconds=60)
-    for done in Held(ann, url).race(lambda: ann.run(reserve), lambda: bob.publish("other", 1)):
+    for done in race(ann, lambda: ann.run(reserve), lambda: bob.publish("other", 1)):
         done.result()
     last = events(ann)[-1]
     assert last.type == "account.reserved", "it came last"
-    with psycopg.connect(url) as db:
-        assert db.execute("SELECT updated_at FROM accounts WHERE name = 'day'").fetchall() == [(last.time,)]
+    assert kind.fetch(url, "SELECT updated_at FROM accounts WHERE name = 'day'") == [(last.time,)]
 
 
-def test_of_two_who_change_one_document_the_second_is_not_lost(rooms: Rooms, url: str) -> None:
+def test_of_two_who_change_one_document_the_second_is_not_lost(rooms: Rooms, race: Race) -> None:
     ann, bob = rooms
     ann.run(service_commands.PutServiceDocument(kind="note", key="one", data={"by": "nobody"}))
 
     def put(room: SyncRoom, name: str) -> None:
         room.run(service_commands.PutServiceDocument(kind="note", key="one", data={"by": name}))
 
-    for done in Held(ann, url).race(lambda: put(ann, "ann"), lambda: put(bob, "bob")):
+    for done in race(ann, lambda: put(ann, "ann"), lambda: put(bob, "bob")):
         done.result()
     for room in rooms:
         found = room._core.read(lambda reader: reader.document("default", "note", "one"))

@@ -3,40 +3,38 @@
 import contextlib
 import subprocess
 import sys
+from typing import Any
 
-import psycopg
 import pytest
 
 import postroom
 from postroom.errors import StoreFailed
-from postroom.stores.postgres import store as stores
-from postroom.stores.postgres.connection import PostgresWriteConnection
 from tests.conformance.helpers import events_of
 from tests.conformance.promises import check_promises
-from tests.postgres_server import shared_server
-from tests.stores.postgres.conftest import Rooms, until
+from tests.stores.servers.conftest import Rooms, until
+from tests.stores.servers.kinds import ServerKind
 
 
-def lose_next_commit(monkeypatch: pytest.MonkeyPatch, *, arrives: bool) -> None:
+def lose_next_commit(kind: ServerKind, monkeypatch: pytest.MonkeyPatch, *, arrives: bool) -> None:
     """The next commit's connection breaks: before the server hears of it, or before we hear its answer."""
-    commit = PostgresWriteConnection.commit
+    commit = kind.connection_class.commit
 
-    def lose(connection: PostgresWriteConnection) -> None:
-        monkeypatch.setattr(PostgresWriteConnection, "commit", commit)
+    def lose(connection: Any) -> None:
+        monkeypatch.setattr(kind.connection_class, "commit", commit)
         if arrives:
             commit(connection)
         connection.db.close()
-        raise psycopg.OperationalError("the connection was lost")
+        raise kind.lost()
 
-    monkeypatch.setattr(PostgresWriteConnection, "commit", lose)
+    monkeypatch.setattr(kind.connection_class, "commit", lose)
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["after the commit", "before the commit"])
 def test_a_connection_that_is_lost_at_the_commit_leaves_one_message(
-    rooms: Rooms, monkeypatch: pytest.MonkeyPatch, arrives: bool
+    kind: ServerKind, rooms: Rooms, monkeypatch: pytest.MonkeyPatch, arrives: bool
 ) -> None:
     ann, bob = rooms
-    lose_next_commit(monkeypatch, arrives=arrives)
+    lose_next_commit(kind, monkeypatch, arrives=arrives)
     receipt = ann.publish("jobs", "once, without a key")
     [message] = bob.messages(queue="jobs").messages
     assert message.id == receipt.id
@@ -44,55 +42,48 @@ def test_a_connection_that_is_lost_at_the_commit_leaves_one_message(
 
 
 def test_a_commit_whose_fate_is_unknown_is_said_to_be_so_and_not_tried_again(
-    rooms: Rooms, monkeypatch: pytest.MonkeyPatch
+    kind: ServerKind, rooms: Rooms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann, bob = rooms
-    monkeypatch.setattr(stores, "FATE_S", 0.0)
-    monkeypatch.setattr(stores.PostgresStore, "_ask_fate", lambda store, number: "the server is away")
-    lose_next_commit(monkeypatch, arrives=True)
+    monkeypatch.setattr(kind.stores, "FATE_S", 0.0)
+    monkeypatch.setattr(kind.store_class, "_ask_fate", lambda store, number: kind.away)
+    lose_next_commit(kind, monkeypatch, arrives=True)
     with pytest.raises(StoreFailed, match="retry with an idempotency key"):
         ann.publish("jobs", 1)
     assert bob.counts("jobs").pending == 1
 
 
 def test_a_commit_whose_fate_is_known_later_is_waited_for(
-    rooms: Rooms, monkeypatch: pytest.MonkeyPatch
+    kind: ServerKind, rooms: Rooms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that restarts is away for a while, and then can say."""
     ann, bob = rooms
-    ask, away = stores.PostgresStore._ask_fate, ["the server is away"] * 3
+    ask, away = kind.store_class._ask_fate, [kind.away] * 3
 
-    def answer(store: stores.PostgresStore, number: str) -> str:
+    def answer(store: Any, number: Any) -> Any:
         return away.pop() if away else ask(store, number)
 
-    monkeypatch.setattr(stores.PostgresStore, "_ask_fate", answer)
-    lose_next_commit(monkeypatch, arrives=True)
+    monkeypatch.setattr(kind.store_class, "_ask_fate", answer)
+    lose_next_commit(kind, monkeypatch, arrives=True)
     receipt = ann.publish("jobs", 1)
     assert away == []
     assert [message.id for message in bob.messages(queue="jobs").messages] == [receipt.id]
 
 
-def test_a_backend_that_is_killed_costs_nothing_but_time(rooms: Rooms, url: str) -> None:
+def test_a_backend_that_is_killed_costs_nothing_but_time(kind: ServerKind, rooms: Rooms, url: str) -> None:
     ann, bob = rooms
     ann.publish("jobs", 1)
-    with psycopg.connect(url, autocommit=True) as db:
-        db.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-            " AND backend_type = 'client backend'"
-        )
+    kind.kill_connections(url)
     assert ann.counts("jobs").pending == 1
     ann.publish("jobs", 2)
     assert [message.body for message in bob.claim("jobs", limit=5)] == [1, 2]
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_rooms_go_on_after_the_server_has_restarted(rooms: Rooms, mode: str) -> None:
+@pytest.mark.parametrize("cut", [False, True], ids=["stopped", "cut off"])
+def test_rooms_go_on_after_the_server_has_restarted(kind: ServerKind, rooms: Rooms, cut: bool) -> None:
     ann, bob = rooms
-    server = shared_server()
-    assert server is not None
     ann.publish("jobs", 1)
-    server.stop(mode)
-    server.start()
+    kind.restart(cut)
     ann.publish("jobs", 2)
     assert [message.body for message in bob.claim("jobs", limit=5)] == [1, 2]
     listener = bob._core.store._listener  # type: ignore[attr-defined]
