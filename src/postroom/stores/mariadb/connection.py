@@ -115,7 +115,7 @@ def run(db: "pymysql.Connection[Any]", statements: Sequence[bytes]) -> tuple[Row
     """In one packet. The rows of the last statement, and how many rows each one found."""
     changed = []
     with db.cursor() as cursor:
-        changed.append(cursor.execute(b";".join(statements)))  # type: ignore[arg-type] - bytes are sent as they are
+        changed.append(cursor.execute(b";".join(statements)))
         while cursor.nextset():
             changed.append(cursor.rowcount)
         return list(cursor.fetchall() or ()), changed
@@ -165,4 +165,4 @@ def _write_out(db: "pymysql.Connection[Any]", value: Any) -> str:
         return ", ".join(_write_out(db, list(pair)) for pair in value)
     if isinstance(value, list):
         return f"({', '.join([_write_out(db, each) for each in value]) or 'NULL'})"
-    return str(db.escape(value, db.encoders))
+    return str(db.escape(value))

@@ -47,7 +47,7 @@ def migrate(db: "pymysql.Connection[Any]", place: str) -> None:
 def _version(reads: MariadbReadConnection, place: str) -> int:
     """A step that was cut off has left its tables, and no number."""
     try:
-        found = dict(reads.fetch("SELECT name, value FROM meta"))  # type: ignore[arg-type]
+        found = dict(reads.fetch("SELECT name, value FROM meta"))
     except pymysql.MySQLError as error:
         if code_of(error) not in (NO_TABLE, NO_COLUMN):
             raise

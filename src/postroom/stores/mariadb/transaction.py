@@ -40,7 +40,7 @@ class MariadbReads(ServerReads):
         SqlReads.__init__(self, db, READ_SQL, READING)
 
     def _ids_by_key(self, keys: Sequence[tuple[int, str]]) -> list[tuple[int, str, str]]:
-        return self._db.fetch(self._sql["keyed"], (Pairs(keys),))  # type: ignore[return-value]
+        return self._db.fetch(self._sql["keyed"], (Pairs(keys),))
 
     def find_statement(self, wanted: RowFilter, after: int, limit: int) -> tuple[str, tuple[Any, ...]]:
         sql, bindings = super().find_statement(wanted, after, limit)

@@ -70,7 +70,7 @@ class LedgerWatcher:
             now_others = head - self._own_events()
             if now_others != others:
                 since = max(seen, head - MOST_EVENTS)
-                self._wake(dict(reads.fetch(READ_SQL["woken_since"], (since,))))  # type: ignore[arg-type]
+                self._wake(dict(reads.fetch(READ_SQL["woken_since"], (since,))))
             seen, others = head, now_others
 
     def _head(self, reads: MariadbReadConnection) -> int:

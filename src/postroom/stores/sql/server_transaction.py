@@ -8,7 +8,7 @@ of the chain, the last that is taken.
 import contextlib
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
@@ -30,7 +30,7 @@ from postroom.stores.sql.queues import QueueReads, QueueWrites
 BUCKETS = 128
 
 
-class ServerConnection(WriteDatabase):
+class ServerConnection(WriteDatabase, Protocol):
     """One transaction on its connection."""
 
     writes: int
