@@ -17,12 +17,12 @@ from pymysql.constants import CLIENT
 
 # The server refuses to run as root unless it is told whom to run as.
 USER = ["--user=mysql"] if os.geteuid() == 0 else []
-# Power cuts are not tried here, so nothing waits for the disk.
+# A server may be killed, but power cuts are not tried here, so nothing waits for the disk.
 SETTINGS = [
     "--no-defaults",
     "--skip-networking",
     "--skip-grant-tables",
-    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-flush-log-at-trx-commit=2",
     "--innodb-buffer-pool-size=64M",
     "--innodb-log-file-size=32M",
     "--innodb-doublewrite=0",
