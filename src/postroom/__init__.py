@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         Scope,
         Subscription,
     )
+    from postroom.kernel.schedules.model import QueueSchedule
     from postroom.kernel.states import State
     from postroom.runtime import Room, SyncRoom, open_sync
     from postroom.runtime import open_room as open  # noqa: A004 - `postroom.open` reads as what it does
@@ -90,6 +91,7 @@ _WHERE = {
     "NewMessage": "kernel.model",
     "Page": "runtime.queries",
     "Queue": "kernel.model",
+    "QueueSchedule": "kernel.schedules.model",
     "Receipt": "kernel.model",
     "Record": "kernel.model",
     "Reject": "runtime.workers",
@@ -137,6 +139,7 @@ __all__ = [
     "QueueClosed",
     "QueueFull",
     "QueueNotFound",
+    "QueueSchedule",
     "Receipt",
     "Record",
     "Reject",

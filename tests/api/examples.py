@@ -249,6 +249,13 @@ SERVICE: list[Line] = [
     get(S + "/subscriptions"),
     get(S + "/subscriptions/{subscription_id}"),
     post(S + "/subscriptions/{subscription_id}/dedup", {"key": "order-7"}),
+    put(
+        S + "/schedules/{name}?name=nightly", {"queue_id": "news", "body": {"report": 1}, "cron": "0 3 * * *"}
+    ),
+    get(S + "/schedules"),
+    get(S + "/schedules/{name}?name=nightly"),
+    post(S + "/schedules/{name}/run?name=nightly"),
+    delete(S + "/schedules/{name}?name=nightly"),
     post(S + "/routing-rules", RULE, keep="rule_id=data.id"),
     get(S + "/routing-rules"),
     post(S + "/routing-rules/test", {"rule": RULE, "message": {"labels": {"tier": "premium"}}}),

@@ -171,5 +171,6 @@ def test_the_roster_names_the_agents_of_the_reference() -> None:
         "dead_letter_monitor": 60,
         "priority_aging_worker": 300,
         "pruner": 300,
+        "queue_scheduler": 1,  # our own
     }
     assert all(keeper.work for keeper in ROSTER)

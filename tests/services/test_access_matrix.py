@@ -84,6 +84,7 @@ async def _fill(served: ServedRoom) -> dict[str, str]:
     waiting = await room.publish(path, SECRET, labels=labels, correlation_id="talk")
     await room.publish("work/open", "plain", labels={"kind": "known"})
     await room.subscribe(f"work/{CLOSED}_news", "sub")
+    await room.schedule("work/hush-hour", path, SECRET, every_s=86_400)
     await services.subscriptions.subscribe(owner, "work", "_events", "events")
     rule = await services.rules.create(
         owner,
@@ -199,6 +200,11 @@ def arguments(service: str, method: str, queue: str, ids: dict[str, str]) -> tup
         "subscriptions.list_all": (["work"], {}),
         "subscriptions.subscribe": (["work", f"{queue}_news", "mine"], {}),
         "subscriptions.unsubscribe": (["work", "sub"], {"queue": f"{queue}_news"}),
+        "queue_schedules.delete": (["work", "hush-hour"], {}),
+        "queue_schedules.list_all": (["work"], {}),
+        "queue_schedules.put": (["work", "hush-hour", queue, {"every_s": 60}], {}),
+        "queue_schedules.read": (["work", "hush-hour"], {}),
+        "queue_schedules.run": (["work", "hush-hour"], {}),
         "rules.create": (["work", rule], {}),
         "rules.delete": (["work", ids["rule"]], {}),
         "rules.list_all": (["work"], {}),

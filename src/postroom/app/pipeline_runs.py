@@ -20,7 +20,7 @@ import msgspec
 from postroom.app.lake import StoreLake
 from postroom.clock import SECOND, Clock, iso
 from postroom.errors import PostroomError
-from postroom.office.schedules.cron import Cron, house_zone
+from postroom.kernel.schedules.cron import Cron, house_zone
 from postroom.pipeline.errors import PipelineBusy
 from postroom.runtime import Room
 from postroom.settings import Settings

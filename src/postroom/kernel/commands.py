@@ -208,6 +208,21 @@ class AddRecord(Command, frozen=True):
     message_id: str | None = None
 
 
+class PutSchedule(Command, frozen=True):
+    """Make a schedule of a queue, or change it whole; `fields` are those of `QueueSchedule`."""
+
+    name: str
+    fields: dict[str, Any]
+
+
+class DropSchedule(Command, frozen=True):
+    name: str
+
+
+class RunSchedule(Command, frozen=True):
+    name: str
+
+
 class PutDocument(Command, frozen=True):
     """Write a document whole; with `expect`, only in place of that version (0: it must not be there).
 

@@ -24,6 +24,8 @@ RUN = "postroom:run"
 SEEN = "postroom:seen"
 SCHEMA = "postroom:schema"
 MOVED_KEY = "postroom:moved_key"
+# When a schedule comes next: the key begins with it.
+TICK = "postroom:tick"
 # How much of a rate was used.
 RATE = "postroom:rate"
 # Who waits for a message, what a message waits for, and in which scopes messages are waited for.

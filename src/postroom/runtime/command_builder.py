@@ -8,7 +8,7 @@ from postroom.clock import from_datetime
 from postroom.errors import ClaimLost, InvalidField
 from postroom.kernel import commands as c
 from postroom.kernel.model import LifecycleState, Message, NewMessage
-from postroom.runtime.options import check_names
+from postroom.runtime.options import ScheduleOptions, check_names
 
 Moment = datetime | int
 
@@ -160,6 +160,13 @@ class CommandBuilder:
     ) -> c.Snooze:
         at = None if until is None else moment("until", until)
         return c.Snooze(until=at, seconds=seconds, reason=reason, **self.held(claimed))
+
+    def schedule(self, name: str, queue: str, body: Any, options: ScheduleOptions) -> c.PutSchedule:
+        check_names(options, ScheduleOptions.__annotations__, "a schedule")
+        fields: dict[str, Any] = {**options, "queue": queue, "body": body}
+        if fields.get("at") is not None:
+            fields["at"] = moment("at", fields["at"])
+        return c.PutSchedule(name=name, fields=fields, actor=self.actor, tenant=self.tenant)
 
     def record(self, kind: str, key: str, data: dict[str, Any], about: Message | None) -> c.AddRecord:
         return c.AddRecord(

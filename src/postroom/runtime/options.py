@@ -1,6 +1,7 @@
 """Options as the editor knows them: the keywords of each verb, typed; a misspelt one is refused."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -47,6 +48,21 @@ class QueueOptions(TypedDict, total=False):
     default_ttl_s: float | None
     schema: str | None
     retention_s: float | None
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """When a schedule comes, and what it publishes; of `cron`, `every_s` and `at`, one."""
+
+    cron: str
+    zone: str
+    every_s: float | None
+    at: datetime | int | None
+    missed: str
+    overlap: bool
+    enabled: bool
+    message_type: str
+    priority_tier: str
+    labels: dict[str, Any]
 
 
 class FilterOptions(TypedDict, total=False):

@@ -29,8 +29,10 @@ from postroom.kernel.model import (
     Scope,
     Subscription,
 )
-from postroom.kernel.ports import MessageFilter
+from postroom.kernel.ports import MANY, MessageFilter
 from postroom.kernel.reader import Reader
+from postroom.kernel.schedules.model import KIND as SCHEDULE
+from postroom.kernel.schedules.model import PROGRESS, QueueSchedule, to_schedule
 from postroom.kernel.states import State
 from postroom.runtime.core import RoomCore
 from postroom.runtime.options import FilterOptions, check_names
@@ -191,6 +193,16 @@ class Queries:
 
     def subscriptions(self, path: str) -> list[Subscription]:
         return self._core.read(lambda reader: reader.subscriptions(self._find(reader, path).id))
+
+    def schedules(self, scope: str | None) -> list[QueueSchedule]:
+        prefix = "" if scope is None else f"{self.scope(scope).slug}/"
+
+        def ask(reader: Reader) -> list[QueueSchedule]:
+            progress = {each.key: each for each in reader.documents(self._tenant, PROGRESS, prefix, "", MANY)}
+            found = reader.documents(self._tenant, SCHEDULE, prefix, "", MANY)
+            return [to_schedule(each, progress.get(each.key)) for each in found]
+
+        return self._core.read(ask)
 
     def schemas(self, scope: str) -> list[Schema]:
         self.scope(scope)

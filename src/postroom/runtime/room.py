@@ -29,13 +29,14 @@ from postroom.kernel.model import (
 )
 from postroom.kernel.reader import Reader
 from postroom.kernel.rows import Stored
+from postroom.kernel.schedules.model import QueueSchedule
 from postroom.kernel.transitions.claim import ClaimedBatch
 from postroom.runtime.command_builder import CommandBuilder, Moment, PublishOptions, place_state
 from postroom.runtime.commit import CommitRequest, weight
 from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.runtime.leader import LEASE_S, Leader
 from postroom.runtime.ledger_reader import LedgerReader, LedgerReaderOptions
-from postroom.runtime.options import FilterOptions, OpenOptions, QueueOptions, check_names
+from postroom.runtime.options import FilterOptions, OpenOptions, QueueOptions, ScheduleOptions, check_names
 from postroom.runtime.queries import PAGE, HousekeeperStatus, Page, Queries
 from postroom.runtime.typed_queue import TypedQueue
 from postroom.runtime.unit import AsyncUnit
@@ -477,6 +478,30 @@ class Room:
     async def queues(self, scope: str | None = None) -> list[Queue]:
         """The queues of a scope, or all; those of the system too."""
         return await self._ask(self._queries.queues, scope)
+
+    # schedules
+
+    async def schedule(
+        self, name: str, queue: str, body: Any = None, **options: Unpack[ScheduleOptions]
+    ) -> QueueSchedule:
+        """Publish to a queue at times: by `cron` in a `zone`, every so many seconds, or once `at` a moment.
+
+        The same name again changes it whole. While what it published is open, its times are passed over,
+        unless `overlap`. `missed` is for times that nobody was there for: `skip`, `once` or `all`.
+        """
+        return await self.run(self._builder.schedule(name, queue, body, options))
+
+    async def schedules(self, scope: str | None = None) -> list[QueueSchedule]:
+        """Schedules of queues, of a scope or all, with when each comes next and what it published last."""
+        return await self._ask(self._queries.schedules, scope)
+
+    async def unschedule(self, name: str) -> None:
+        """Remove a schedule; what it has published stays."""
+        await self.run(c.DropSchedule(name=name, **self._who()))
+
+    async def run_schedule(self, name: str) -> Receipt:
+        """Publish what a schedule would, now, besides its times."""
+        return await self.run(c.RunSchedule(name=name, **self._who()))
 
     # subscriptions, schemas, records
 

@@ -27,11 +27,12 @@ from postroom.kernel.model import (
 )
 from postroom.kernel.reader import Reader
 from postroom.kernel.rows import Stored
+from postroom.kernel.schedules.model import QueueSchedule
 from postroom.kernel.transitions.claim import ClaimedBatch
 from postroom.runtime.command_builder import CommandBuilder, Moment, PublishOptions, place_state
 from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.runtime.ledger_reader import EVENTS_AT_ONCE
-from postroom.runtime.options import FilterOptions, OpenOptions, QueueOptions, check_names
+from postroom.runtime.options import FilterOptions, OpenOptions, QueueOptions, ScheduleOptions, check_names
 from postroom.runtime.queries import PAGE, HousekeeperStatus, Page, Queries
 from postroom.runtime.room import POLL_S
 from postroom.runtime.thread_workers import ThreadWorkers
@@ -531,6 +532,52 @@ class SyncRoom:
         ['default/orders']
         """
         return self._queries.queues(scope)
+
+    # schedules
+
+    def schedule(
+        self, name: str, queue: str, body: Any = None, **options: Unpack[ScheduleOptions]
+    ) -> QueueSchedule:
+        """Publish to a queue at times: by `cron` in a `zone`, every so many seconds, or once `at` a moment.
+
+        The same name again changes it whole. While what it published is open, its times are passed over,
+        unless `overlap`. `missed` is for times that nobody was there for: `skip`, `once` or `all`.
+
+        >>> nightly = room.schedule("nightly", "orders", "report", cron="0 3 * * *", zone="Europe/Berlin")
+        >>> nightly.missed.value, nightly.next_at > room.clock.now()
+        ('once', True)
+        >>> room.schedule("poll", "orders", every_s=60, overlap=True).every_s
+        60.0
+        """
+        return self.run(self._builder.schedule(name, queue, body, options))
+
+    def schedules(self, scope: str | None = None) -> list[QueueSchedule]:
+        """Schedules of queues, of a scope or all, with when each comes next and what it published last.
+
+        >>> _ = room.schedule("poll", "orders", every_s=60)
+        >>> [(schedule.path, schedule.queue) for schedule in room.schedules()]
+        [('default/poll', 'default/orders')]
+        """
+        return self._queries.schedules(scope)
+
+    def unschedule(self, name: str) -> None:
+        """Remove a schedule; what it has published stays.
+
+        >>> _ = room.schedule("poll", "orders", every_s=60)
+        >>> room.unschedule("poll")
+        >>> room.schedules()
+        []
+        """
+        self.run(c.DropSchedule(name=name, **self._who()))
+
+    def run_schedule(self, name: str) -> Receipt:
+        """Publish what a schedule would, now, besides its times.
+
+        >>> _ = room.schedule("poll", "orders", "look", every_s=60)
+        >>> room.get(room.run_schedule("poll").id).metadata
+        {'schedule': 'default/poll'}
+        """
+        return self.run(c.RunSchedule(name=name, **self._who()))
 
     # subscriptions, schemas, records
 

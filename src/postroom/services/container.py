@@ -25,6 +25,7 @@ from postroom.services.lists import AccessLists
 from postroom.services.messages import Messages
 from postroom.services.patterns import Patterns
 from postroom.services.public_ids import PublicIds
+from postroom.services.queue_schedules import QueueSchedules
 from postroom.services.queues import Queues
 from postroom.services.rates import Rates
 from postroom.services.reviews import Reviews
@@ -86,6 +87,7 @@ class Services:
         self.claims = Claims(context)
         self.dead_letters = DeadLetters(context)
         self.subscriptions = Subscriptions(context)
+        self.queue_schedules = QueueSchedules(context)
         self.schemas = Schemas(context)
         self.rules = Rules(context)
         self.reviews = Reviews(context)

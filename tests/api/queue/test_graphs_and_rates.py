@@ -57,3 +57,33 @@ async def test_a_queue_tells_and_keeps_its_rate(service: Service) -> None:
     await service.owner.post("/scopes/shop/queues/jobs/messages/batch", batch)
     assert len(await service.owner.post("/scopes/shop/queues/jobs/claim", {"batch_size": 5})) == 2
     assert await service.owner.post("/scopes/shop/queues/jobs/claim", {"batch_size": 5}) == []
+
+
+async def test_a_queue_is_published_to_by_a_schedule(service: Service) -> None:
+    await make_queue(service, "shop")
+    path = "/scopes/shop/schedules/nightly"
+    wish = {"queue_id": "jobs", "body": {"n": 1}, "cron": "0 3 * * *", "zone": "Europe/Berlin"}
+    made = (await service.owner("PUT", path, wish)).data
+    assert (made["queue"], made["missed"], made["published"]) == ("shop/jobs", "once", 0)
+    assert made["next_at"].endswith("Z")
+    assert await service.owner.get(path) == made
+    assert [each["name"] for each in await service.owner.get("/scopes/shop/schedules")] == ["nightly"]
+    receipt = await service.owner.post(f"{path}/run")
+    assert (await service.room.get(receipt["id"])).body == {"n": 1}
+    refused = await service.owner("PUT", path, wish | {"every_s": 60})
+    assert refused.status == 422
+    assert (await service.owner("DELETE", path)).status == 204
+    assert (await service.owner("GET", path)).status == 404
+
+
+async def test_a_schedule_of_a_queue_that_one_may_not_see_is_not_there(service: Service) -> None:
+    await make_queue(service, "shop")
+    await make_queue(service, "other")
+    await service.owner("PUT", "/scopes/other/schedules/nightly", {"queue_id": "jobs", "every_s": 60})
+    made = await service.owner.post(
+        "/scopes/shop/api-keys", {"name": "test", "permissions": ["publish", "view", "manage"]}
+    )
+    key = service.owner.with_token(made["secret"])
+    for method, path in (("GET", ""), ("GET", "/nightly"), ("DELETE", "/nightly"), ("POST", "/nightly/run")):
+        assert (await key(method, f"/scopes/other/schedules{path}")).status in (403, 404)
+    assert await key.get("/scopes/shop/schedules") == []

@@ -10,7 +10,7 @@ from tests.office.schedules.desk import moment
 
 from postroom.clock import SECOND
 from postroom.errors import InvalidField
-from postroom.office.schedules.cron import NICKNAMES, Cron
+from postroom.kernel.schedules.cron import NICKNAMES, Cron
 from postroom.office.schedules.errors import InvalidCron
 
 BERLIN, LORD_HOWE = "Europe/Berlin", "Australia/Lord_Howe"

@@ -6,7 +6,8 @@ import pytest
 from tests.office.schedules.desk import moment
 
 from postroom.clock import SECOND
-from postroom.office.schedules.due import AT_MOST, GRACE, due
+from postroom.kernel.schedules.due import AT_MOST, GRACE
+from postroom.office.schedules.due import due
 from postroom.office.schedules.model import Missed, Schedule, ScheduleProgress, StoredSchedule
 
 HOUR, DAY = 3600 * SECOND, 86_400 * SECOND

@@ -9,8 +9,8 @@ from tests.office.schedules.desk import a_book, moment
 
 from postroom import Room
 from postroom.clock import ManualClock
+from postroom.kernel.schedules.cron import NICKNAMES
 from postroom.office.schedules import Cron, Missed
-from postroom.office.schedules.cron import NICKNAMES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "schedules.md").read_text("utf-8")
 

@@ -142,3 +142,19 @@ def test_the_ledger_names_who_is_at_the_keyboard(jobs: Cli) -> None:
     jobs._monkeypatch.setenv("LOGNAME", "ada")
     jobs.publish("jobs", "x")
     assert f"(ada@{os.uname().nodename})" in jobs.ok("ledger", "tail", "-n", "1").out
+
+
+def test_a_queue_can_be_published_to_by_itself(jobs: Cli) -> None:
+    said = jobs.ok("queue", "schedule", "poll", "jobs", '{"n": 1}', "--every", "5m").out
+    assert "default/poll publishes to default/jobs and comes next at" in said
+    [found] = jobs.json("queue", "schedules")
+    assert (found["body"], found["every_s"], found["missed"]) == ({"n": 1}, 300.0, "once")
+    assert found["next_at"].endswith("Z")
+    assert "every 5 min" in jobs.ok("queue", "schedules").out
+    assert jobs.json("queue", "run-schedule", "poll")["state"] == "pending"
+    assert "switched off" in jobs.ok("queue", "schedule", "poll", "jobs", "--cron", "0 3 * * *", "--off").out
+    assert jobs("queue", "schedule", "poll", "jobs").code == 2
+    assert jobs("queue", "schedule", "poll", "other/jobs", "--every", "5m").code == 2
+    jobs.ok("queue", "unschedule", "poll")
+    assert jobs("queue", "unschedule", "poll").code == 4
+    assert jobs.json("queue", "schedules") == []

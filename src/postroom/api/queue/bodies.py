@@ -15,6 +15,7 @@ from postroom.kernel import checks
 from postroom.kernel.access.permissions import PREFIX, Permission
 from postroom.kernel.model import AfterFailed, ConsumerMode, NewMessage, Ordering, Overflow
 from postroom.kernel.ordering import TIER_RANK
+from postroom.kernel.schedules.due import Missed
 from postroom.services.claims import MOST_CLAIMED, MOST_WAIT_S
 from postroom.services.messages import MOST_PUBLISHED
 
@@ -227,6 +228,26 @@ class NewSubscription(RequestBody):
     queue_id: str
     name: Text
     earliest: bool = False
+
+
+class ScheduleBody(RequestBody):
+    """When it comes: one of `cron`, `every_s` and `at`."""
+
+    queue_id: str = Field(description="The queue's slug, or its id", examples=["orders"])
+    body: Any = None
+    cron: Annotated[str, Field(max_length=200, examples=["0 3 * * *"])] = ""
+    zone: Text = "UTC"
+    every_s: Annotated[Number, Field(ge=1, le=LONGEST_S)] | None = None
+    at: Moment | None = None
+    missed: Annotated[str, Field(json_schema_extra={"enum": list(Missed)})] = "once"
+    overlap: bool = False
+    enabled: bool = True
+    message_type: Text = "message"
+    priority_tier: Annotated[str, Field(json_schema_extra={"enum": list(TIER_RANK)})] = "normal"
+    labels: dict[str, Any] = {}
+
+    def fields(self) -> dict[str, Any]:
+        return {**self.model_dump(exclude={"queue_id", "at"}), "at": moment(self.at)}
 
 
 class SeenKey(RequestBody):

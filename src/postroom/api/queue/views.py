@@ -12,6 +12,7 @@ from postroom.kernel import checks
 from postroom.kernel.model import Counts, Queue, Scope
 from postroom.kernel.moved_keys import shown_key
 from postroom.kernel.rules.rule import Rule
+from postroom.kernel.schedules.model import QueueSchedule
 from postroom.kernel.states import State
 from postroom.services.messages import FoundMessage
 from postroom.services.patterns import ReviewPattern
@@ -241,6 +242,13 @@ def schema(of: ScopedSchema, ids: PublicIds) -> dict[str, Any]:
         "schema": found.document,
         "created_at": when(found.created_at),
     }
+
+
+def schedule(found: QueueSchedule) -> dict[str, Any]:
+    told = msgspec.to_builtins(found)
+    for name in ("at", "created_at", "updated_at", "next_at", "last_at"):
+        told[name] = when(told[name])
+    return told
 
 
 def subscription(of: CountedSubscription, ids: PublicIds) -> dict[str, Any]:

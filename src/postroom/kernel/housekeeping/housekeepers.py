@@ -19,9 +19,11 @@ ARCHIVER = "message_archiver"
 MONITOR = "dead_letter_monitor"
 AGING = "priority_aging_worker"
 PRUNER = "pruner"
+SCHEDULER = "queue_scheduler"
 
 ROSTER = (
     Housekeeper(VISIBILITY, 1, "gives back claims whose lease ran out and wakes delayed messages"),
+    Housekeeper(SCHEDULER, 1, "publishes what schedules of queues have come due"),
     Housekeeper(EXPIRY, 60, "ends waiting messages whose time to live or deadline has passed"),
     Housekeeper(ARCHIVER, 300, "moves messages that ended a while ago to the archive"),
     Housekeeper(MONITOR, 60, "warns when dead letters grow"),

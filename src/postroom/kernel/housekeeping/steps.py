@@ -15,7 +15,7 @@ from postroom.kernel.model import Queue
 from postroom.kernel.ports import QueueFilter, RowFilter
 from postroom.kernel.rows import Row
 from postroom.kernel.states import TERMINAL, State
-from postroom.kernel.transitions import due, priorities
+from postroom.kernel.transitions import due, priorities, schedules
 from postroom.kernel.transitions.context import TransitionContext
 from postroom.kernel.transitions.queues import archive_rows
 
@@ -127,6 +127,11 @@ def _prune(ctx: TransitionContext, command: c.Housekeep) -> HousekeepingStep:
     return HousekeepingStep(done, 0 if more else None)
 
 
+def _publish_scheduled(ctx: TransitionContext, command: c.Housekeep) -> HousekeepingStep:
+    done = schedules.publish_due(ctx, command.limit)
+    return HousekeepingStep(done, 0 if done == command.limit else None)
+
+
 _WORK: dict[str, Callable[[TransitionContext, c.Housekeep], HousekeepingStep]] = {
     housekeepers.VISIBILITY: _sweep,
     housekeepers.EXPIRY: _sweep,
@@ -134,6 +139,7 @@ _WORK: dict[str, Callable[[TransitionContext, c.Housekeep], HousekeepingStep]] =
     housekeepers.MONITOR: _monitor,
     housekeepers.AGING: _age,
     housekeepers.PRUNER: _prune,
+    housekeepers.SCHEDULER: _publish_scheduled,
 }
 
 

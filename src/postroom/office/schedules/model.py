@@ -1,13 +1,13 @@
 """A schedule as it is kept, and how far it has come."""
 
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from postroom.clock import iso
 from postroom.kernel.model import Document
-from postroom.office.schedules.cron import Cron
+from postroom.kernel.schedules.cron import Cron
+from postroom.kernel.schedules.due import Missed
 
 SCHEDULE = "schedule"
 PROGRESS = "schedule.progress"
@@ -15,14 +15,6 @@ LABEL = "schedule.label"
 
 CHANNEL = "schedule"
 SENDER = "Scheduler"
-
-
-class Missed(StrEnum):
-    """What becomes of times that nobody was there for: nothing, one message for all of them, or each."""
-
-    SKIP = "skip"
-    ONCE = "once"
-    ALL = "all"
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,11 +16,11 @@ from postroom.errors import DocumentChanged, DocumentNotFound, InvalidField
 from postroom.kernel import commands as c
 from postroom.kernel.checks import is_text
 from postroom.kernel.model import Document, Receipt
+from postroom.kernel.schedules.cron import Cron, known_zone
 from postroom.office.documents import everything, persistently
 from postroom.office.intake.routing import Addressee, OfficeDirectory
 from postroom.office.ports import RoomPort
 from postroom.office.schedules import firing
-from postroom.office.schedules.cron import Cron, known_zone
 from postroom.office.schedules.errors import (
     InvalidCron,
     LabelTaken,

@@ -8,6 +8,7 @@ import msgspec
 from postroom.clock import iso
 from postroom.kernel.ledger import Event, Head
 from postroom.kernel.model import Counts, Message, Queue, Receipt, Schema, Scope, Subscription
+from postroom.kernel.schedules.model import QueueSchedule
 from postroom.runtime.queries import HousekeeperStatus
 
 _TIMES = frozenset(
@@ -20,6 +21,9 @@ _TIMES = frozenset(
         "claimed_at",
         "claim_expires_at",
         "last_run_at",
+        "next_at",
+        "last_at",
+        "at",
         "deadline",
         "delay_until",
         "time",
@@ -76,6 +80,10 @@ def subscription(found: Subscription, counts: Counts | None = None) -> dict[str,
     if counts is not None:
         document["counts"] = msgspec.structs.asdict(counts)
     return document
+
+
+def schedule(found: QueueSchedule) -> dict[str, Any]:
+    return _fields(found)
 
 
 def schema(found: Schema) -> dict[str, Any]:

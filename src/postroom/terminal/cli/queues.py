@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from postroom.kernel.checks import split_path
 from postroom.kernel.model import Counts, Queue, QueueSettings
-from postroom.terminal.cli import documents
+from postroom.terminal.cli import documents, queue_schedules
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import QueuePath, ScopeOption, argument, flag
@@ -216,3 +216,6 @@ async def _change(at: CommandContext, queue: str, verb: str) -> None:
         documents.queue(found, counts),
         f"{found.path} is {found.state}; {counts.waiting:,} wait, {counts.claimed:,} are claimed.",
     )
+
+
+queue_schedules.add_commands(app)

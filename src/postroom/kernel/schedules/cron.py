@@ -15,7 +15,7 @@ from cronsim import CronSim, CronSimError
 
 from postroom.clock import SECOND
 from postroom.errors import InvalidField
-from postroom.office.schedules.errors import InvalidCron
+from postroom.kernel.schedules.errors import InvalidCron
 
 LONGEST = 200
 FIRST_YEAR, LAST_YEAR = 1970, 9999

@@ -1,0 +1,1 @@
+"""Schedules: when they come due, for agents and for plain queues."""
