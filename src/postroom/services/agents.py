@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from postroom.errors import NotFound
 from postroom.office import memory_index, skill_registry
 from postroom.office.agents import AgentExists, AgentView, Backup, Removed, Staff
 from postroom.office.workspaces import HEARTBEAT, INSTRUCTIONS, Workspace
@@ -17,6 +18,12 @@ from postroom.services.office_context import OfficeService, require_owner, requi
 class WorkspaceText(msgspec.Struct, frozen=True):
     path: str
     content: str
+
+
+class NoteNotFound(NotFound):
+    """The memory of {agent} has no file "{path}". See: postroom memory list {agent}"""
+
+    code = "NOTE_NOT_FOUND"
 
 
 class AgentMemory(msgspec.Struct, frozen=True):
@@ -158,6 +165,20 @@ class AgentService(OfficeService):
         found = await asyncio.to_thread(memory_index.notes, place.root)
         files = tuple((note.path.name, str(note.path.relative_to(memory_index.FOLDER))) for note in found)
         return AgentMemory(memory_index.index(found), files, str(place.root / memory_index.FOLDER))
+
+    async def read_note(self, caller: Caller, agent: str, path: str) -> WorkspaceText:
+        """One of the files that `read_memory` names."""
+        require_owner(caller)
+        place = await self._workspace(agent)
+
+        def read() -> WorkspaceText:
+            for note in memory_index.notes(place.root):
+                if str(note.path.relative_to(memory_index.FOLDER)) == path:
+                    file = place.root / note.path
+                    return WorkspaceText(str(file), file.read_text("utf-8", errors="replace"))
+            raise NoteNotFound(agent=agent, path=path)
+
+        return await asyncio.to_thread(read)
 
     async def read_heartbeat(self, caller: Caller, agent: str) -> AgentHeartbeat:
         require_viewer(caller)

@@ -71,6 +71,18 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
         "teams": {
             "team": "Teams: agents that work together, with one who leads.",
         },
+        "tasks": {
+            "task": "Tasks: the board of the office, its columns and what is said about them.",
+        },
+        "projects": {
+            "project": "Projects: what tasks belong to.",
+        },
+        "rooms": {
+            "room": "Rooms: where all members of a team read what is said.",
+        },
+        "memory": {
+            "memory": "Memory: what agents keep in mind, file by file.",
+        },
         "schedules": {
             "schedule": "Schedules: what is sent to whom by itself, and when.",
         },

@@ -1,4 +1,4 @@
-"""What the shell offers after Tab: names that exist in the store. An error here offers nothing."""
+"""What the shell offers after Tab: names of the store and the settings. An error here offers nothing."""
 
 from typing import TYPE_CHECKING
 
@@ -38,3 +38,41 @@ def scopes(context: typer.Context, incomplete: str) -> list[str]:
     except PostroomError:
         return []
     return [scope.slug for scope in found if scope.slug.startswith(incomplete)]
+
+
+def agents(incomplete: str) -> list[str]:
+    return [name for name in _office_names()[0] if name.startswith(incomplete)]
+
+
+def teams(incomplete: str) -> list[str]:
+    return [name for name in _office_names()[1] if name.startswith(incomplete)]
+
+
+def settings(incomplete: str) -> list[str]:
+    """Names as `settings list` shows them."""
+    from postroom.settings.catalog import list_settings
+
+    return [each.name for each in list_settings({}) if each.name.startswith(incomplete)]
+
+
+def message_ids(context: typer.Context, incomplete: str) -> list[str]:
+    """Of the newest messages."""
+    try:
+        with _entrance(context).looking() as room:
+            found = room.messages(newest_first=True, limit=50)
+    except PostroomError:
+        return []
+    return [message.id for message in found if message.id.startswith(incomplete)]
+
+
+def _office_names() -> tuple[list[str], list[str]]:
+    """Agents and teams as the file of settings names them: no server is asked, and no office opened."""
+    import json
+
+    from postroom.terminal.cli.store_access import home
+
+    try:
+        found = json.loads((home() / "settings.json").read_text("utf-8"))
+        return sorted(found.get("agents") or {}), sorted(found.get("teams") or {})
+    except (OSError, ValueError, AttributeError, TypeError):
+        return [], []

@@ -8,6 +8,7 @@ import typer
 
 from postroom.errors import InvalidField
 from postroom.terminal.cli.command import command, group
+from postroom.terminal.cli.completion import settings as complete_settings
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Column, facts, table
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 app = group("settings", "Settings: read and change them by name. Secrets show as ********.")
 providers = group("provider", "Providers: what agents work with, and servers of your own.")
 
-Name = Annotated[str, argument("NAME", "Like api.port or agents.coder.model.")]
+Name = Annotated[
+    str, argument("NAME", "Like api.port or agents.coder.model.", autocompletion=complete_settings)
+]
 ModelOption = Annotated[str | None, option("NAME", "Also for every agent that works with it.", "--model")]
 KeyOption = Annotated[str | None, option("TEXT", "Best as env:NAME or file:PATH.", "--api-key")]
 TokenOption = Annotated[str | None, option("TEXT", "Best as env:NAME or file:PATH.", "--oauth-token")]

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from postroom.terminal.cli.completion import message_ids as complete_messages
 from postroom.terminal.cli.completion import queues as complete_queues
 from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.values import duration, json_object, json_value, label, when
@@ -54,7 +55,7 @@ QueuePath = Annotated[
         "QUEUE", "scope/queue, or the queue alone in the default scope.", autocompletion=complete_queues
     ),
 ]
-MessageId = Annotated[str, argument("ID", "The message's id.")]
+MessageId = Annotated[str, argument("ID", "The message's id.", autocompletion=complete_messages)]
 ScopeOption = Annotated[
     str | None, option("NAME", "Only of this scope.", "--scope", autocompletion=complete_scopes)
 ]
