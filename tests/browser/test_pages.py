@@ -1,5 +1,7 @@
 """Every page opens on a desk and on a phone, can be used by everybody, and does what it is for."""
 
+from pathlib import Path
+
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
@@ -254,3 +256,24 @@ async def test_a_viewer_is_let_in_by_a_link_looks_and_is_sent_away_again(
     await expect(page.locator("#sessions")).not_to_contain_text("Ann")
     await ann.goto(f"{house.url}/floor")
     await expect(ann.get_by_label("token")).to_be_visible()
+
+
+async def test_files_are_sent_with_a_message_and_can_be_had_again(
+    open_page: OpenPage, house: House, tmp_path: Path
+) -> None:
+    file = tmp_path / "plan.txt"
+    file.write_text("the plan")
+    page = await open_page("/chat?with=lead")
+    await ready(page)
+    await page.get_by_label("Attach files").set_input_files(file)
+    await expect(page.locator(".chips")).to_contain_text("plan.txt")
+    await page.get_by_role("textbox").fill("look at this")
+    await page.get_by_role("button", name="Send").click()
+    link = page.get_by_role("link", name="plan.txt").first
+    await expect(link).to_be_visible()
+    await expect(page.locator(".chips")).not_to_contain_text("plan.txt")
+    async with page.expect_download() as download:
+        await link.click()
+    kept = tmp_path / "kept"
+    await (await download.value).save_as(kept)
+    assert kept.read_text() == "the plan"

@@ -17,6 +17,7 @@ from htpy import (
     h2,
     header,
     input,
+    label,
     nav,
     p,
     section,
@@ -25,6 +26,7 @@ from htpy import (
     textarea,
 )
 
+from postroom.portal.files import file_url
 from postroom.portal.markdown import render_markdown
 from postroom.portal.parts import act_button, show_empty, show_face, show_state
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
@@ -131,8 +133,14 @@ def _composer(word: str, fields: dict[str, str]) -> Renderable:
                 data_search=True,
                 autofocus=True,
             ),
+            div(".chips", aria_live="polite"),
             div(".acts")[
                 span(".quiet.small.wide-only")["Enter sends, Shift Enter begins a line"],
+                "with" in fields
+                and label(".button.plain", title="Attach files")[
+                    "📎",
+                    input(".unseen", type="file", multiple=True, aria_label="Attach files", data_upload=True),
+                ],
                 button(".primary")["Send"],
             ],
         ]
@@ -162,7 +170,7 @@ def _standing(line: ChatLine) -> Node:
 
 def _facts(line: ChatLine) -> Node:
     facts = [tell_turn(line.turn)] if line.turn is not None else []
-    files = [span[f"📎 {path.rpartition('/')[2]}"] for path in line.files]
+    files = [a(href=file_url(path), download=True)[f"📎 {path.rpartition('/')[2]}"] for path in line.files]
     way = (
         line.is_agent
         and line.conversation
@@ -223,7 +231,14 @@ async def send(visit: PortalVisit, form: SentForm) -> ActResult:
     if form.word("room"):
         await visit.services.rooms.write(visit.acting, form.word("room"), text)
         return ActResult()
-    draft = Draft(text=text, channel="web", sender="Web", sender_id="web", agent=form.word("with") or None)
+    draft = Draft(
+        text=text,
+        channel="web",
+        sender="Web",
+        sender_id="web",
+        agent=form.word("with") or None,
+        files=tuple(form.every("files")),
+    )
     sent = await visit.services.conversations.send(visit.acting, draft)
     return ActResult(said=sent.notice or "")
 

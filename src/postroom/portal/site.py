@@ -12,7 +12,7 @@ from postroom.api.auth.logins import Logins
 from postroom.api.dependencies import Dependencies
 from postroom.api.responses import Json
 from postroom.errors import PostroomError
-from postroom.portal import assets, login, places, pulse
+from postroom.portal import assets, files, login, places, pulse
 from postroom.portal.layout import render_error, render_page
 from postroom.portal.menu import PARTS
 from postroom.portal.visit import CarryOut, PortalVisit, SentForm, ShowPage
@@ -23,6 +23,7 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
     assets.register(app)
     pulse.register(app, deps)
     places.register(app, deps)
+    files.register(app, deps)
     for part in PARTS:
         for path, show in part.pages.items():
             app.get(path, include_in_schema=False)(_page_route(deps, logins, show))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from postroom.services.budgets import BudgetService
     from postroom.services.chats import ChatService
     from postroom.services.conversations import ConversationService
+    from postroom.services.files import FileService
     from postroom.services.imports import ImportService
     from postroom.services.insights import InsightService, LakeReader
     from postroom.services.pairing import PairingService
@@ -49,6 +50,12 @@ class OfficeServices:
         from postroom.services.rooms import RoomService
 
         return RoomService(self._office)
+
+    @cached_property
+    def files(self) -> "FileService":
+        from postroom.services.files import FileService
+
+        return FileService(self._office)
 
     @cached_property
     def chats(self) -> "ChatService":

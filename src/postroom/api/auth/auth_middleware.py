@@ -45,6 +45,8 @@ PROBES = frozenset({"/healthz", "/readyz"})
 OPEN = PROBES | {"/login", "/login.css", "/portal/icon.svg"}
 TOOLS = "/mcp"
 STREAM = "/api/events/stream"
+# Files are larger than requests; whoever takes them counts their bytes.
+UPLOADS = "/portal/files"
 # A stream has no end, and a link that logs in would be used up.
 NOT_LOOKED_AT = frozenset({STREAM, "/login"})
 MOST_HEADER_BYTES = 64 * 1024
@@ -131,7 +133,8 @@ class AuthMiddleware:
         if answer is not None:
             await answer(scope, receive, send)
             return
-        limit = settings.limits.request_bytes
+        limits = settings.limits
+        limit = limits.file_bytes if attempt.path == UPLOADS else limits.request_bytes
         length = attempt.headers["content-length"]
         if length and not (length.isdecimal() and int(length) <= limit):
             answer = failure(attempt.path, RequestTooLarge(limit=limit))

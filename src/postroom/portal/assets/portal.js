@@ -135,7 +135,7 @@ async function send(form, submitter) {
     if (answer.redirected) return location.assign(answer.url);
     const told = await answer.json();
     if (!answer.ok || told.error) return notify(told.error ?? "That did not work.", true);
-    if (form.dataset.reset !== undefined) form.reset();
+    if (form.dataset.reset !== undefined) form.reset(), $(".chips", form)?.replaceChildren();
     if (told.secret) return showSecret(told);
     if (told.to) return leave(told.to);
     if (told.said) notify(told.said);
@@ -160,6 +160,41 @@ document.addEventListener("submit", (event) => {
   if (event.target.method !== "post") return;
   event.preventDefault();
   send(event.target, event.submitter);
+});
+
+// files: taken up at once, and sent along with the words by their paths
+
+async function upload(input) {
+  const form = input.form;
+  const chips = $(".chips", form);
+  for (const file of [...input.files]) {
+    const chip = document.createElement("span");
+    chip.className = "tag";
+    chip.textContent = `${file.name} …`;
+    chips.append(chip);
+    try {
+      const answer = await fetch(`/portal/files?name=${encodeURIComponent(file.name)}`, {
+        method: "PUT",
+        headers: { "X-CSRF-Token": csrf, Accept: "application/json" },
+        body: file,
+      });
+      const told = await answer.json();
+      if (!answer.ok) throw new Error(told.error);
+      const field = Object.assign(document.createElement("input"), { type: "hidden", name: "files", value: told.path });
+      const off = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "×" });
+      off.setAttribute("aria-label", `Leave out ${file.name}`);
+      off.addEventListener("click", () => chip.remove());
+      chip.replaceChildren(`📎 ${file.name} `, field, off);
+    } catch (problem) {
+      chip.remove();
+      notify(`${file.name} was not taken: ${problem.message || "Postroom does not answer."}`, true);
+    }
+  }
+  input.value = "";
+}
+
+document.addEventListener("change", (event) => {
+  if (event.target.dataset.upload !== undefined) upload(event.target);
 });
 
 function confirmed(question, word) {
