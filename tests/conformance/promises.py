@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from postroom import Room, State, SyncRoom
 from postroom.kernel.budgets.model import fold_accounts
+from postroom.kernel.content_check import ContentCheck
 from postroom.kernel.ledger import Event, fold, verify
 from postroom.kernel.model import DEAD_LETTER, ConsumerMode, Counts
 from postroom.kernel.ports import MessageFilter
@@ -49,6 +50,15 @@ def _chain_holds(reader: Reader, events: list[Event]) -> None:
     for before, event in pairwise(events):
         assert event.previous_hash == before.hash
         assert event.time >= before.time, "time went back"
+    check_contents(reader, events)
+
+
+def check_contents(reader: Reader, events: list[Event]) -> None:
+    """Whatever the ledger points to is what it tells of."""
+    contents = ContentCheck()
+    for event in events:
+        contents.follow(event)
+    contents.compare(reader.reads)
 
 
 def _fold_gives_the_store(reader: Reader, events: list[Event]) -> None:

@@ -381,7 +381,7 @@ async def test_row_54_priority_aging_every_five_minutes(room: Room, clock: Manua
 async def test_row_55_system_agents_are_listed(room: Room) -> None:
     await room.housekeep(housekeepers.EXPIRY)
     listed = {status.name: status for status in await room.housekeepers()}
-    assert len(listed) == 6
+    assert len(listed) == 7
     assert all(status.work and status.every_s for status in listed.values())
     ran = listed[housekeepers.EXPIRY]
     assert (ran.last_status, ran.runs, ran.items_processed) == ("ok", 1, 0)

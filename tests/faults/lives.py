@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from postroom.errors import LedgerBroken
+from postroom.kernel.content_check import ContentCheck
 from postroom.kernel.ledger import Event, Folded, fold, verify
 from postroom.kernel.reader import Reader
 from postroom.kernel.states import Change, State, allowed
@@ -54,6 +55,10 @@ def read(reader: Reader) -> tuple[list[Event], bool]:
 def check_chain(reader: Reader, events: list[Event]) -> list[str]:
     try:
         verify(events, reader.anchor(), reader.head())
+        contents = ContentCheck()
+        for event in events:
+            contents.follow(event)
+        contents.compare(reader.reads)
     except LedgerBroken as error:
         return [f"ledger: {error}"]
     times = [event.time for event in events]

@@ -172,5 +172,6 @@ def test_the_roster_names_the_agents_of_the_reference() -> None:
         "priority_aging_worker": 300,
         "pruner": 300,
         "queue_scheduler": 1,  # our own
+        "audit_digester": 300,
     }
     assert all(keeper.work for keeper in ROSTER)

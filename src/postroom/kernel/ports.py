@@ -172,18 +172,24 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
-    tenant: str
+    tenant: str | None
+    """None: those of all, for whoever verifies them."""
     scope_id: int | None = None
     event_type: str | None = None
     actor_id: str | None = None
     correlation_id: str | None = None
     message_id: str | None = None
+    message_ids: tuple[str, ...] | None = None
     allowed: bool | None = None
     since: int | None = None
     until: int | None = None
     newest_first: bool = True
     queue_ids: tuple[int, ...] | None = None
     """Only what is about these queues, or about none; None: about any."""
+
+
+# All of it, in the order of entry.
+ALL_AUDIT = AuditFilter(tenant=None, newest_first=False)
 
 
 class Chunk(msgspec.Struct, frozen=True):
@@ -329,7 +335,7 @@ class Reads(Protocol):
 
     # audit, streams, budgets
     def audit(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
-        """A page of entries, after the one with this id."""
+        """A page of entries, after the one with this id; of all tenants, from the first if it is gone."""
         ...
 
     def chunks(self, stream_id: str, after: int, limit: int) -> list[Chunk]:

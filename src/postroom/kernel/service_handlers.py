@@ -9,6 +9,7 @@ from typing import Any
 from postroom.errors import DocumentNotFound, InvalidField, SlugTaken
 from postroom.kernel import checks, service_commands, streams
 from postroom.kernel.access import version
+from postroom.kernel.digests import note_document
 from postroom.kernel.erasure import steps
 from postroom.kernel.model import Document
 from postroom.kernel.reviews import answering, patterns
@@ -29,7 +30,7 @@ def put(ctx: TransitionContext, command: service_commands.PutServiceDocument) ->
         _check_room_for_rule(ctx, command.key)
     document = Document.next(before, command.kind, command.key, command.data, ctx.now)
     ctx.session.put_document(ctx.tenant, document)
-    _emit(ctx, command, "updated" if there else "created")
+    _emit(ctx, command, document, "updated" if there else "created")
     return document
 
 
@@ -39,17 +40,18 @@ def drop(ctx: TransitionContext, command: service_commands.DropServiceDocument) 
         raise DocumentNotFound(kind=command.kind.replace("_", " "), key=command.key)
     document = before.gone_at(ctx.now)
     ctx.session.put_document(ctx.tenant, document)
-    _emit(ctx, command, "deleted")
+    _emit(ctx, command, document, "deleted")
 
 
 def _emit(
     ctx: TransitionContext,
     command: service_commands.PutServiceDocument | service_commands.DropServiceDocument,
+    document: Document,
     what: str,
 ) -> None:
     if command.kind in version.COUNTED:
         version.move_version(ctx.session, ctx.now)
-    ctx.emit(f"{command.kind}.{what}", scope=command.scope, data=command.note)
+    ctx.emit(f"{command.kind}.{what}", scope=command.scope, data={**command.note, **note_document(document)})
 
 
 def audit(ctx: TransitionContext, command: service_commands.RecordAudit) -> None:

@@ -17,6 +17,7 @@ from postroom.kernel.ledger import EventDraft, Head, seal
 from postroom.kernel.retention import DAY_S, Retention
 from postroom.runtime import SyncRoom
 from postroom.runtime.core import RoomCore, RoomOptions
+from postroom.stores.sqlite.heads import SignedHeads
 from postroom.terminal.cli import readonly
 from postroom.terminal.cli.readonly import ReadOnlyFile
 from tests.terminal.cli.runner import Cli, Tamper
@@ -116,6 +117,8 @@ def test_a_head_noted_earlier_proves_that_nothing_was_rewritten(used: Cli) -> No
     used.ok("ledger", "verify", "--head", noted)
     used.ok("ledger", "verify", "--head", noted[:8].upper())
     rewrite(used.store)
+    assert "it was rewritten" in used("ledger", "verify").err, "the signed heads beside it know better"
+    SignedHeads(used.store).path.unlink()
     used.ok("ledger", "verify")
     done = used("ledger", "verify", "--head", noted)
     assert done.code == 7

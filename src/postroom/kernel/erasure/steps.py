@@ -1,15 +1,17 @@
 """One step of an erasure, and its end: counted first, then carried out, with proof in the ledger."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from postroom.errors import InvalidField
 from postroom.kernel import jsontext, service_commands, webhooks
+from postroom.kernel.digests import AUDIT_TOMBSTONES, TOMBSTONES, audit_digest, content_digest, result_digest
 from postroom.kernel.erasure import subject as erasure
 from postroom.kernel.erasure.subject import Subject
 from postroom.kernel.model import Document
-from postroom.kernel.ports import Rewritten, RowFilter
+from postroom.kernel.ports import MANY, AuditFilter, Rewritten, RowFilter
 from postroom.kernel.rows import Stored
 from postroom.kernel.states import OPEN, State
 from postroom.kernel.transitions.context import TransitionContext
@@ -44,11 +46,12 @@ def erase(ctx: TransitionContext, command: service_commands.Erase) -> ErasureSte
     free = [stored for stored in concerned if stored.row.state != State.CLAIMED]
     earlier = _earlier(ctx, command.job_id) if command.execute and not command.after else ()
     if command.execute and free:
-        _erase(ctx, free, subject, command.mode)
+        erased = _erase(ctx, free, subject, command.mode)
         ids = [stored.row.id for stored in free]
+        tombstones = _tombstones(ctx, erased)
         ctx.session.direct.forget(ctx.tenant, ids)
         _remember(ctx, f"{command.job_id}/{looked[-1].row.seq:020}", ids)
-        data = {"job": command.job_id, "messages": len(ids), "mode": command.mode}
+        data = {"job": command.job_id, "messages": len(ids), "mode": command.mode, **tombstones}
         ctx.emit("erasure.step", scope=command.scope, data=data)
     more = looked[-1].row.seq if len(looked) == command.limit else None
     return ErasureStep(tuple(stored.row.id for stored in free), tuple(claimed), more, earlier)
@@ -85,18 +88,40 @@ def _remember(ctx: TransitionContext, key: str, ids: list[str]) -> None:
     ctx.session.put_document(ctx.tenant, Document.next(before, erasure.ERASED_IDS, key, data, ctx.now))
 
 
-def _erase(ctx: TransitionContext, found: list[Stored], subject: Subject, mode: str) -> None:
-    erased = []
+def _erase(ctx: TransitionContext, found: list[Stored], subject: Subject, mode: str) -> list[Rewritten]:
+    erased: list[Rewritten] = []
+    done: list[Rewritten] = []
     for stored in found:
         rewritten = _erase_one(stored, subject, mode)
         asks = stored.content.hitl_spec is not None and rewritten.content.hitl_spec is None
         if asks and stored.row.state in OPEN:
             # What waits for it may be among those erased already, and is told why it ends.
             ctx.session.rewrite_many(erased)
+            done += erased
             erased = []
             ctx.hooks.give_up_review(ctx, stored.row, "it was erased")
         erased.append(rewritten)
     ctx.session.rewrite_many(erased)
+    return done + erased
+
+
+def _tombstones(ctx: TransitionContext, erased: list[Rewritten]) -> dict[str, Any]:
+    """What is left in their places, for whoever verifies the ledger: digests of contents and results by
+    message, and of audit entries about them as they were and as they are."""
+    about = AuditFilter(tenant=ctx.tenant, message_ids=tuple(each.message_id for each in erased))
+    audited = ctx.session.tx.audit(about, None, MANY)
+    return {
+        TOMBSTONES: {
+            each.message_id: [
+                content_digest(each.message_id, each.content),
+                None if each.result is None else result_digest(each.message_id, each.result),
+            ]
+            for each in erased
+        },
+        AUDIT_TOMBSTONES: {
+            entry.id: [audit_digest(entry), audit_digest(entry, details=False)] for entry in audited
+        },
+    }
 
 
 def _erase_one(stored: Stored, subject: Subject, mode: str) -> Rewritten:
@@ -128,6 +153,8 @@ def erase_echoes(ctx: TransitionContext, command: service_commands.EraseEchoes) 
         content.labels = stored.content.labels
         erased.append(Rewritten(stored.row.id, content, None, reason))
     ctx.session.rewrite_many(erased)
+    if erased:
+        ctx.emit("erasure.echoes", data={"messages": len(erased), **_tombstones(ctx, erased)})
     more = looked[-1].row.seq if len(looked) == command.limit else None
     return ErasureStep(tuple(stored.row.id for stored in found), (), more)
 

@@ -20,6 +20,7 @@ MONITOR = "dead_letter_monitor"
 AGING = "priority_aging_worker"
 PRUNER = "pruner"
 SCHEDULER = "queue_scheduler"
+DIGESTER = "audit_digester"
 
 ROSTER = (
     Housekeeper(VISIBILITY, 1, "gives back claims whose lease ran out and wakes delayed messages"),
@@ -29,4 +30,5 @@ ROSTER = (
     Housekeeper(MONITOR, 60, "warns when dead letters grow"),
     Housekeeper(AGING, 300, "raises the priority of messages that have waited long"),
     Housekeeper(PRUNER, 300, "drops what is older than its retention and held by no reader"),
+    Housekeeper(DIGESTER, 300, "notes digests of audit entries in the ledger"),
 )

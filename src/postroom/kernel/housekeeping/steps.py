@@ -1,18 +1,20 @@
 """One bounded step of each housekeeper, as a command in its own short transaction."""
 
+import itertools
 import logging
 from collections.abc import Callable
 
 import msgspec
 
-from postroom.clock import micros
+from postroom.clock import SECOND, micros
 from postroom.errors import InvalidField
 from postroom.kernel import commands as c
 from postroom.kernel import jsontext
+from postroom.kernel.digests import AUDIT_DIGESTED, DIGEST, audit_digest, joint_digest
 from postroom.kernel.facts import MEMO, ROOM, RUN, FactKey, HousekeeperRun, to_run
 from postroom.kernel.housekeeping import housekeepers, pruning
 from postroom.kernel.model import Queue
-from postroom.kernel.ports import QueueFilter, RowFilter
+from postroom.kernel.ports import ALL_AUDIT, QueueFilter, RowFilter
 from postroom.kernel.rows import Row
 from postroom.kernel.states import TERMINAL, State
 from postroom.kernel.transitions import due, priorities, schedules
@@ -25,6 +27,7 @@ TOP_SCORE = 1000
 ENDED = tuple(sorted(TERMINAL - {State.DEAD}))
 # A cursor that goes on within a queue is its number times this, and the number of a message.
 QUEUE_STEP = 2**40
+DIGEST_AFTER = 60 * SECOND
 
 
 class HousekeepingStep(msgspec.Struct, frozen=True):
@@ -132,6 +135,19 @@ def _publish_scheduled(ctx: TransitionContext, command: c.Housekeep) -> Housekee
     return HousekeepingStep(done, 0 if done == command.limit else None)
 
 
+def _digest_audit(ctx: TransitionContext, command: c.Housekeep) -> HousekeepingStep:
+    """The audit entries since the last digest. The newest wait: others may still commit some before them."""
+    before = ctx.session.fact(MEMO, AUDIT_DIGESTED)
+    last = None if before is None else jsontext.decode(before.data)
+    found = ctx.session.tx.audit(ALL_AUDIT, last, command.limit)
+    entries = list(itertools.takewhile(lambda entry: entry.created_at < ctx.now - DIGEST_AFTER, found))
+    if entries:
+        data = {"first": entries[0].id, "last": entries[-1].id, "entries": len(entries)}
+        ctx.emit(AUDIT_DIGESTED, data={**data, DIGEST: joint_digest(map(audit_digest, entries))})
+        ctx.session.remember(MEMO, AUDIT_DIGESTED, entries[-1].id, ctx.now)
+    return HousekeepingStep(len(entries), 0 if len(entries) == command.limit else None)
+
+
 _WORK: dict[str, Callable[[TransitionContext, c.Housekeep], HousekeepingStep]] = {
     housekeepers.VISIBILITY: _sweep,
     housekeepers.EXPIRY: _sweep,
@@ -140,6 +156,7 @@ _WORK: dict[str, Callable[[TransitionContext, c.Housekeep], HousekeepingStep]] =
     housekeepers.AGING: _age,
     housekeepers.PRUNER: _prune,
     housekeepers.SCHEDULER: _publish_scheduled,
+    housekeepers.DIGESTER: _digest_audit,
 }
 
 

@@ -9,6 +9,7 @@ from postroom.clock import iso, micros
 from postroom.errors import Conflict, InvalidField, QueueNotFound, WrongState
 from postroom.kernel import checks, jsontext, service_commands
 from postroom.kernel.access import trust
+from postroom.kernel.digests import RECORD_DIGEST, record_digest
 from postroom.kernel.model import NewMessage, Queue
 from postroom.kernel.reviews.answers import check_answer
 from postroom.kernel.reviews.sections import HitlInvalid
@@ -118,9 +119,10 @@ def decide(
     assert row is not None, "only a live review is decided"
     decision = values[decision_field(spec)]
     row.result = jsontext.encode_strict(values, "result")
-    ctx.move(row, Change.COMPLETED, State.COMPLETED, decision=decision, by=by)
+    number, digest = _remember(ctx, row, content, spec, values, by)
+    record = {"record": number, RECORD_DIGEST: digest}
+    ctx.move(row, Change.COMPLETED, State.COMPLETED, decision=decision, by=by, **record)
     ctx.end_delivery(row)
-    _remember(ctx, row, content, spec, values, by)
     step = (spec.get("on_decision") or {}).get(decision)
     waiting = held_back(ctx, row, spec)
     if waiting is not None:
@@ -131,8 +133,8 @@ def decide(
 
 def _remember(
     ctx: TransitionContext, row: Row, content: Content, spec: dict[str, Any], values: dict[str, Any], by: str
-) -> None:
-    """Who decided what, when, and seeing what."""
+) -> tuple[int, str]:
+    """Who decided what, when, and seeing what: the record's number, and its digest."""
     data = {
         "answer": values,
         "by": by,
@@ -143,7 +145,9 @@ def _remember(
         "escalated": bool(spec.get("escalated")),
     }
     about = {"correlation_id": row.correlation_id, "message_id": row.id}
-    ctx.session.add_record(row.tenant, RECORD, row.id, jsontext.text(data), ctx.now, **about)
+    text = jsontext.text(data)
+    number = ctx.session.add_record(row.tenant, RECORD, row.id, text, ctx.now, **about)
+    return number, record_digest(number, text)
 
 
 def held_back(ctx: TransitionContext, row: Row, spec: dict[str, Any]) -> Row | None:
@@ -165,7 +169,7 @@ def go_on(ctx: TransitionContext, waiting: Row, decision: str, step: dict[str, A
     content = ctx.session.content(waiting)
     labels = {**jsontext.decode_any(content.labels, {}), "review_decision": decision}
     content = msgspec.structs.replace(content, labels=jsontext.text(labels))
-    ctx.session.rewrite(waiting, content)
+    ctx.rewrite(waiting, content)
     waiting.visible_at = None
     if step is not None and step.get("archive"):
         ctx.cancel(waiting, f"archived: the review said {decision}")

@@ -134,7 +134,7 @@ def _escalate(ctx: TransitionContext, message_id: str, content: Content, spec: d
     if escalation.get("assignee"):
         kept["assignee"] = escalation["assignee"]
     content = msgspec.structs.replace(content, hitl_spec=jsontext.text(kept))
-    ctx.session.rewrite(row, content)
+    ctx.rewrite(row, content)
     row.expires_at = ctx.now + micros(seconds)
     cause = {"escalated": True, "assignee": escalation.get("assignee")}
     if escalation.get("queue"):

@@ -177,7 +177,7 @@ class AppliedAction:
         ctx.move(row, Change.TRANSFORMED, State(row.state), shape=Shape.MOVED, **self._cause)
 
     def _put(self, content: Content) -> None:
-        self._ctx.session.rewrite(self._row, content)
+        self._ctx.rewrite(self._row, content)
         self._content = content
 
     # people

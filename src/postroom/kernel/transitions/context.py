@@ -15,6 +15,7 @@ from postroom.errors import MessageNotFound, QueueNotFound, ScopeNotFound, Subsc
 from postroom.ids import Ids
 from postroom.kernel import checks, jsontext
 from postroom.kernel.costly_checks import NO_ANSWERS, Answers, NeededChecks
+from postroom.kernel.digests import DIGEST, RESULT_DIGEST, content_digest, result_digest
 from postroom.kernel.directory import Directory
 from postroom.kernel.facts import AWAITED_SCOPE
 from postroom.kernel.ledger import EventDraft
@@ -32,7 +33,7 @@ from postroom.kernel.model import (
 from postroom.kernel.ordering import sort_key
 from postroom.kernel.ports import FactFilter, RowFilter, Shape
 from postroom.kernel.retention import Retention
-from postroom.kernel.rows import Row
+from postroom.kernel.rows import Content, Row
 from postroom.kernel.rule_budget import RuleBudget
 from postroom.kernel.schemas import Validators
 from postroom.kernel.session import Session
@@ -234,6 +235,17 @@ class TransitionContext:
 
     # messages
 
+    def rewrite(self, row: Row, content: Content) -> None:
+        """Other content in the place of a message's; the ledger covers it from now on."""
+        self.session.rewrite(row, content)
+        self.emit(
+            "content.rewritten",
+            data={DIGEST: content_digest(row.id, content)},
+            tenant=row.tenant,
+            message_id=row.id,
+            correlation_id=row.correlation_id,
+        )
+
     def message(self, message_id: str) -> Row | None:
         """A live message of this tenant; None when it is archived; an error when there is none."""
         if checks.is_text(message_id):
@@ -338,7 +350,7 @@ class TransitionContext:
                 row.correlation_id,
                 row.causation_id,
                 self.actor,
-                _completed(row.attempts, subscription),
+                _completed_data(row),
             )
         )
         if subscription is None:
@@ -477,7 +489,16 @@ def change_data(row: Row, data: dict[str, Any]) -> str:
     data["state"], data["attempts"] = row.state, row.attempts
     if row.subscription_id is not None:
         data["subscription"] = row.subscription_id
+    if row.state == "completed" and row.result is not None:
+        data[RESULT_DIGEST] = result_digest(row.id, row.result)
     return jsontext.text(data)
+
+
+def _completed_data(row: Row) -> str:
+    text = _completed(row.attempts, row.subscription_id)
+    if row.result is None:
+        return text
+    return f'{text[:-1]},"{RESULT_DIGEST}":"{result_digest(row.id, row.result)}"}}'
 
 
 @lru_cache(maxsize=1000)

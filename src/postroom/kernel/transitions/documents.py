@@ -8,6 +8,7 @@ from typing import Any
 from postroom.errors import DocumentChanged, DocumentNotFound
 from postroom.kernel import checks
 from postroom.kernel import commands as c
+from postroom.kernel.digests import RECORD_DIGEST, note_document, record_digest
 from postroom.kernel.model import Document
 from postroom.kernel.transitions.context import TransitionContext
 
@@ -21,7 +22,8 @@ def put(ctx: TransitionContext, command: c.PutDocument) -> int:
     details: dict[str, Any] = {}
     if command.history:
         kind, key = command.kind, command.key
-        details["record"] = ctx.session.add_record(ctx.tenant, kind, key, text, ctx.now)
+        number = ctx.session.add_record(ctx.tenant, kind, key, text, ctx.now)
+        details = {"record": number, RECORD_DIGEST: record_digest(number, text)}
     _emit(ctx, document, details)
     return document.version
 
@@ -52,5 +54,5 @@ def _check_version(ctx: TransitionContext, kind: str, key: str, expected: int | 
 
 
 def _emit(ctx: TransitionContext, document: Document, details: dict[str, Any]) -> None:
-    data = {"key": document.key, "version": document.version, **details}
+    data = {"key": document.key, "version": document.version, **details, **note_document(document)}
     ctx.emit(f"document.{document.kind}", data=data)

@@ -5,6 +5,7 @@ from typing import Any
 
 from postroom.clock import micros
 from postroom.kernel import checks, jsontext
+from postroom.kernel.digests import DIGEST, ContentHash, content_digest
 from postroom.kernel.model import NewMessage, Queue, Subscription
 from postroom.kernel.ordering import sort_key
 from postroom.kernel.rows import Content, Row
@@ -119,11 +120,20 @@ def draft_deliveries(ctx: TransitionContext, original: Row, subscriptions: list[
 def published_data(row: Row, content: Content) -> str:
     """For plain messages cut from a text made before."""
     before, after = published_data_around_size(row, content)
-    return f"{before}{len(content.body) if content.body else 0}{after}"
+    return f"{before}{size_and_digest(row.id, content.body, ContentHash(content))}{after}"
+
+
+def size_and_digest(message_id: str, body: bytes | None, of: ContentHash) -> str:
+    return f'{len(body) if body else 0},"{DIGEST}":"{of.digest(message_id, body)}"'
+
+
+def delivery_data(row: Row, content: Content) -> str:
+    """Of the copy of a message for one subscriber."""
+    return change_data(row, {"parent": row.parent_id, DIGEST: content_digest(row.id, content)})
 
 
 def published_data_around_size(row: Row, content: Content) -> tuple[str, str]:
-    """The same for any body: what comes before and after its size."""
+    """The same for any body: what comes before and after its size and digest."""
     if row.hop or row.parent_id or content.agent is not None or content.channel is not None:
         return _around_size(change_data(row, published_details(row, content, size=0)))
     return _plain_data(row.message_type, row.priority_tier, row.state)
@@ -144,6 +154,8 @@ def _around_size(text: str) -> tuple[str, str]:
 def published_details(row: Row, content: Content, size: int | None = None) -> dict[str, Any]:
     data: dict[str, Any] = {"type": row.message_type, "tier": row.priority_tier}
     data["bytes"] = size if size is not None else len(content.body) if content.body else 0
+    if size is None:
+        data[DIGEST] = content_digest(row.id, content)
     if row.hop:
         data["hop"] = row.hop
     if row.parent_id is not None:

@@ -18,6 +18,7 @@ from postroom.errors import (
 )
 from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
+from postroom.kernel.digests import DIGEST, ContentHash, content_digest
 from postroom.kernel.ledger import EventDraft
 from postroom.kernel.model import (
     ConsumerMode,
@@ -36,11 +37,13 @@ from postroom.kernel.transitions import waits
 from postroom.kernel.transitions.context import OPEN_STATES, TransitionContext, change_data, earlier
 from postroom.kernel.transitions.drafts import (
     Draft,
+    delivery_data,
     draft_deliveries,
     draft_message,
     published_data,
     published_data_around_size,
     published_details,
+    size_and_digest,
 )
 
 _STATES = {state.value: state for state in State}
@@ -103,6 +106,7 @@ class Pattern(msgspec.Struct, frozen=True):
     content: Content
     data_before_size: str
     data_after_size: str
+    content_hash: ContentHash
 
     @property
     def is_timeless(self) -> bool:
@@ -235,7 +239,7 @@ class PublishRun:
         checks.check_message(like, self._ctx.limits)
         row, content = self._draft(target, like, "", None)
         data = published_data_around_size(row, content)
-        return Pattern(target.queue, target.has_rules, like, row, content, *data)
+        return Pattern(target.queue, target.has_rules, like, row, content, *data, ContentHash(content))
 
     def _admit_like(self, pattern: Pattern, ids: list[str], bodies: list[bytes | None]) -> list[Receipt]:
         ctx, queue = self._ctx, pattern.queue
@@ -249,7 +253,7 @@ class PublishRun:
         row, append, now, actor = uniform.row, changes.events.append, ctx.now, ctx.actor
         tenant, scope, slug, cause = queue.tenant, queue.scope, queue.slug, row.causation_id
         talk, before, after = row.correlation_id, pattern.data_before_size, pattern.data_after_size
-        state = _STATES[row.state]
+        state, of = _STATES[row.state], pattern.content_hash
         receipts = []
         for message_id, body in zip(ids, bodies, strict=True):
             append(
@@ -263,7 +267,7 @@ class PublishRun:
                     talk or message_id,
                     cause,
                     actor,
-                    f"{before}{len(body) if body else 0}{after}",
+                    f"{before}{size_and_digest(message_id, body, of)}{after}",
                 )
             )
             receipts.append(Receipt(message_id, True, state))
@@ -335,7 +339,10 @@ class PublishRun:
         for row in rows:
             row.queue_id = home.id
         ctx.session.add(rows, [content for _, content in drafts])
-        details = [{"from": queue.slug, "reason": row.failure_reason} for row in rows]
+        details = [
+            {"from": queue.slug, "reason": row.failure_reason, DIGEST: content_digest(row.id, content)}
+            for row, content in drafts
+        ]
         ctx.admit(rows, home, [change_data(row, data) for row, data in zip(rows, details, strict=True)])
 
     def _make_room(self, queue: Queue, drafts: list[Draft]) -> None:
@@ -372,7 +379,7 @@ class PublishRun:
             rows += [row, *deliveries]
             contents += [content] * (1 + len(deliveries))
             texts.append(change_data(row, {**published_details(row, content), "deliveries": len(deliveries)}))
-            texts += [change_data(delivery, {"parent": row.id}) for delivery in deliveries]
+            texts += [delivery_data(delivery, content) for delivery in deliveries]
         ctx.session.add(rows, contents)
         ctx.admit(rows, queue, texts)
 

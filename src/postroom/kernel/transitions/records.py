@@ -3,6 +3,7 @@
 from postroom.errors import InvalidField, PositionMoved
 from postroom.kernel import checks
 from postroom.kernel import commands as c
+from postroom.kernel.digests import RECORD_DIGEST, record_digest
 from postroom.kernel.facts import POSITION, to_position
 from postroom.kernel.transitions.context import TransitionContext
 
@@ -15,7 +16,8 @@ def add_record(ctx: TransitionContext, command: c.AddRecord) -> None:
     checks.check_text("message_id", command.message_id, ctx.limits)
     about = {"correlation_id": command.correlation_id, "message_id": command.message_id}
     number = ctx.session.add_record(ctx.tenant, command.kind, command.key, data, ctx.now, **about)
-    ctx.emit(f"record.{command.kind}", data={"key": command.key, "record": number}, **about)
+    noted = {"key": command.key, "record": number, RECORD_DIGEST: record_digest(number, data)}
+    ctx.emit(f"record.{command.kind}", data=noted, **about)
 
 
 def set_position(ctx: TransitionContext, command: c.SetPosition) -> None:

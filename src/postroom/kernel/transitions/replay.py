@@ -9,14 +9,8 @@ from postroom.kernel.model import Queue
 from postroom.kernel.ports import RowFilter, Shape
 from postroom.kernel.rows import Row
 from postroom.kernel.states import Change, State
-from postroom.kernel.transitions.context import (
-    OPEN_STATES,
-    UNREVIEWED,
-    TransitionContext,
-    change_data,
-    is_original,
-)
-from postroom.kernel.transitions.drafts import draft_deliveries
+from postroom.kernel.transitions.context import OPEN_STATES, UNREVIEWED, TransitionContext, is_original
+from postroom.kernel.transitions.drafts import delivery_data, draft_deliveries
 
 PAGE = 1000
 
@@ -134,8 +128,9 @@ def broadcast_anew(ctx: TransitionContext, row: Row, queue: Queue) -> None:
     reached = {delivery.subscription_id for delivery in ctx.open_deliveries(row)}
     subscriptions = [each for each in ctx.session.subscriptions(queue.id) if each.id not in reached]
     deliveries = draft_deliveries(ctx, row, subscriptions)
-    ctx.admit(deliveries, queue, [change_data(delivery, {"parent": row.id}) for delivery in deliveries])
-    ctx.session.add(deliveries, [ctx.session.content(row)] * len(deliveries))
+    content = ctx.session.content(row)
+    ctx.admit(deliveries, queue, [delivery_data(delivery, content) for delivery in deliveries])
+    ctx.session.add(deliveries, [content] * len(deliveries))
     if not deliveries and not reached:
         ctx.move(row, Change.COMPLETED, State.COMPLETED)
 

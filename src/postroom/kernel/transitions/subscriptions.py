@@ -7,8 +7,8 @@ from postroom.kernel.facts import ROOM, SEEN
 from postroom.kernel.model import ConsumerMode, Queue, Subscription
 from postroom.kernel.ports import FactFilter, RowFilter
 from postroom.kernel.states import Change, State
-from postroom.kernel.transitions.context import TransitionContext, change_data
-from postroom.kernel.transitions.drafts import draft_deliveries
+from postroom.kernel.transitions.context import TransitionContext
+from postroom.kernel.transitions.drafts import delivery_data, draft_deliveries
 
 
 def subscribe(ctx: TransitionContext, command: c.Subscribe) -> Subscription:
@@ -38,7 +38,7 @@ def subscribe(ctx: TransitionContext, command: c.Subscribe) -> Subscription:
             if original.row.expires_at is None or original.row.expires_at > ctx.now:
                 rows += draft_deliveries(ctx, original.row, [subscription])
                 contents.append(original.content)
-        ctx.admit(rows, queue, [change_data(row, {"parent": row.parent_id}) for row in rows])
+        ctx.admit(rows, queue, list(map(delivery_data, rows, contents)))
         ctx.session.add(rows, contents)
     return subscription
 

@@ -72,8 +72,8 @@ class FactReads(SqlReads):
         return {number for (number,) in rows}
 
     def audit(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
-        parts: list[str] = ["tenant = ?"]
-        values: list[Any] = [wanted.tenant]
+        parts: list[str] = ["1 = 1" if wanted.tenant is None else "tenant = ?"]
+        values: list[Any] = [] if wanted.tenant is None else [wanted.tenant]
         fields = ("scope_id", "event_type", "actor_id", "correlation_id", "message_id", "allowed")
         for field in fields:
             value = getattr(wanted, field)
@@ -87,7 +87,13 @@ class FactReads(SqlReads):
         if wanted.queue_ids is not None:
             parts.append(f"queue_id IN (0{', ?' * len(wanted.queue_ids)})")
             values += wanted.queue_ids
-        if after is not None:
+        if wanted.message_ids is not None:
+            parts.append(self._dialect.among("message_id", "text"))
+            values.append(self._dialect.bind_list(wanted.message_ids))
+        if after is not None and wanted.tenant is None:
+            parts.append("seq > COALESCE((SELECT seq FROM audit WHERE id = ?), 0)")
+            values.append(after)
+        elif after is not None:
             parts.append("seq < (" if wanted.newest_first else "seq > (")
             parts[-1] += "SELECT seq FROM audit WHERE id = ? AND tenant = ?)"
             values += [after, wanted.tenant]

@@ -9,6 +9,7 @@ import msgspec
 
 from postroom.errors import LedgerBroken
 from postroom.kernel import ledger
+from postroom.kernel.content_check import ContentCheck
 from postroom.kernel.ledger import Event, Folded, Head
 from postroom.kernel.reader import Reader
 from postroom.kernel.states import TERMINAL
@@ -52,6 +53,7 @@ def verify(
     head, anchor = _ends(reader)
     cut = anchor.seq > 0
     told: dict[str, Folded] = _standing(reader) if fold and cut else {}
+    contents = ContentCheck()
     pruned = cut
     found = noted is None or hexed(anchor.hash).startswith(noted)
     for event in _chain(reader, anchor, head, progress):
@@ -60,7 +62,7 @@ def verify(
             raise LedgerBroken(seq=event.seq, problem="another event was noted there: it was rewritten")
         pruned = pruned or event.type == "archive.pruned"
         if fold:
-            _follow(event, told, cut=cut)
+            _follow(event, told, contents, cut=cut)
     if not found:
         problem = "it belongs to another store, or this ledger was rewritten"
         if anchor.seq:
@@ -71,6 +73,7 @@ def verify(
         raise LedgerBroken(seq=head.seq, problem=problem)
     if fold:
         _compare(told, reader, pruned=pruned)
+        _compare_contents(contents, reader)
     return Verified(head.seq - anchor.seq, anchor, head, len(told) if fold else None)
 
 
@@ -115,9 +118,10 @@ def _standing(reader: Reader) -> dict[str, Folded]:
         raise StateDiffers(problem=f"how messages stood where it begins cannot be read ({error})") from None
 
 
-def _follow(event: Event, told: dict[str, Folded], *, cut: bool) -> None:
+def _follow(event: Event, told: dict[str, Folded], contents: ContentCheck, *, cut: bool) -> None:
     try:
         ledger.fold([event], told, cut=cut)
+        contents.follow(event)
     except _ODD as error:
         raise LedgerBroken(seq=event.seq, problem=f"it makes no sense ({error})") from None
 
@@ -138,6 +142,13 @@ def _compare(told: dict[str, Folded], reader: Reader, *, pruned: bool) -> None:
     for message_id, written in told.items():
         if message_id not in kept and not (pruned and written.state in TERMINAL):
             raise StateDiffers(problem=f"message {message_id} is gone; it was {_said(written)}")
+
+
+def _compare_contents(contents: ContentCheck, reader: Reader) -> None:
+    try:
+        contents.compare(reader.reads)
+    except _ODD as error:
+        raise StateDiffers(problem=f"what a message or record says cannot be read ({error})") from None
 
 
 def _said(folded: Folded) -> str:
