@@ -7,6 +7,7 @@ import msgspec
 from postroom.kernel.model import Message
 from postroom.office import queues
 from postroom.office.events.derive import client_id, said
+from postroom.office.imports.imported_marks import IMPORTED
 from postroom.office.lanes.batches import text_of
 
 PAGE = 500
@@ -114,8 +115,23 @@ def _history_row(number: int, message: Message) -> dict[str, Any] | None:
         "sender": agent if answered else message.sender,
         "message_id": message_id_of(message),
         "content": words,
-        "created_at": millis(message.created_at),
+        "created_at": written_at(message),
     }
+
+
+def written_at(message: Message) -> int:
+    """In milliseconds; of what came from another office, as it was there."""
+    return _origin(message).get("created_at") or millis(message.created_at)
+
+
+def attempts_before(message: Message) -> int:
+    """How often it was tried in the office it came from."""
+    return _origin(message).get("attempts") or 0
+
+
+def _origin(message: Message) -> dict[str, int]:
+    found = (message.metadata or {}).get(IMPORTED) if message.source_type == IMPORTED else None
+    return found if isinstance(found, dict) else {}
 
 
 def _whole_text(message: Message) -> str:

@@ -6,7 +6,15 @@ import msgspec
 
 from postroom.clock import iso
 from postroom.office.lanes.batches import text_of
-from postroom.office.message_rows import FAILURE, NumberedMessage, message_id_of, millis, response_row
+from postroom.office.message_rows import (
+    FAILURE,
+    NumberedMessage,
+    attempts_before,
+    message_id_of,
+    millis,
+    response_row,
+    written_at,
+)
 
 if TYPE_CHECKING:  # a command renders what one service returned, and needs none of the others
     from postroom.office.agents.backups import Backup
@@ -117,8 +125,8 @@ def dead_document(each: NumberedMessage) -> Document:
             "agent": message.agent,
         },
         "failedReason": message.failure_reason,
-        "attemptsMade": message.attempts,
-        "timestamp": millis(message.created_at),
+        "attemptsMade": message.attempts + attempts_before(message),
+        "timestamp": written_at(message),
     }
 
 

@@ -80,7 +80,7 @@ async def test_everything_is_taken_over_once_and_the_source_stays(still: House, 
         "open messages": 6,
         "dead messages": 1,
         "answers not delivered": 1,
-        "history": 2,
+        "history": 1,
         "posts in team rooms": 3,
         "conversations as files": 0,
         "pairings": 1,
@@ -172,10 +172,58 @@ async def test_what_was_said_is_shown_with_its_times(still: House, tmp_path: Pat
     home = installations.head(tmp_path)
     await move(still, home)
     history = await get(still, "/api/agents/writer/messages")
-    told = [
-        (row["role"], row["content"], row["created_at"]) for row in history if row["created_at"] < NOW + 5
-    ]
-    assert told == [("assistant", "an answer", NOW + 2), ("user", "@writer done", NOW + 1)]
+    told = sorted((row["created_at"], row["role"], row["content"]) for row in history)
+    assert told[0] == (NOW + 1, "user", "@writer done")
+    assert (NOW + 5, "assistant", "an answer") in told, "as the answer that is still to be delivered"
+
+
+async def test_what_is_still_open_is_once_in_the_history_with_its_time_id_and_attempts(
+    still: House, tmp_path: Path
+) -> None:
+    home = installations.head(tmp_path)
+    db = apsw.Connection(str(home / "tinyagi.db"))
+    db.execute("UPDATE messages SET retry_count = 3 WHERE id IN (1, 4)")
+    for number, text in ((1, "@writer waiting"), (4, "@writer hopeless")):
+        line = {"agent_id": "writer", "role": "user", "channel": "telegram", "sender": "Bob"}
+        told = {"message_id": f"telegram_{number:08}", "content": text, "created_at": NOW + number}
+        installations.insert(db, "agent_messages", **line, **told)
+    db.close()
+    await move(still, home)
+    history = await get(still, "/api/agents/writer/messages")
+    said = [(row["message_id"], row["created_at"]) for row in history if row["role"] == "user"]
+    assert len(said) == len(set(said))
+    for number in (1, 4):
+        assert said.count((f"telegram_{number:08}", NOW + number)) == 1
+    page = await still.room.messages(scope="office", message_type="office.mail", limit=100)
+    [waiting] = [each for each in page.messages if each.correlation_id == "telegram:telegram_00000001"]
+    origin = {"id": 1, "created_at": NOW + 1, "status": "pending", "attempts": 3}
+    assert (waiting.metadata or {})["import"] == origin
+    [dead] = await get(still, "/api/queue/dead")
+    assert (dead["attemptsMade"], dead["timestamp"]) == (3, NOW + 4)
+
+
+async def test_unknown_settings_are_kept_and_what_is_not_taken_over_is_listed(
+    still: House, tmp_path: Path
+) -> None:
+    monitoring = {"heartbeat_interval": 3600, "pager": "+49 30 1"}
+    home = installations.head(tmp_path, sounds={"bell": True}, monitoring=monitoring, limits={"x": 1})
+    db = apsw.Connection(str(home / "tinyagi.db"))
+    db.execute("CREATE TABLE moods (agent TEXT, mood TEXT)")
+    db.execute("INSERT INTO moods VALUES ('writer', 'fine')")
+    db.close()
+    (home / "logs").mkdir()
+    (home / "whatsapp-session").mkdir()
+    planned = (await move(still, home, dry_run=True))["notes"]
+    done = await move(still, home)
+    document = json.loads(still.settings.path.read_text())
+    assert document["sounds"] == {"bell": True}
+    assert document["monitoring"]["pager"] == "+49 30 1"
+    listed = [note for note in done["notes"] if note.startswith("not taken over: ")]
+    for missing in ("the table moods (1 rows)", str(home / "whatsapp-session"), str(home / "logs"), "limits"):
+        assert any(missing in note for note in listed), (missing, listed)
+        assert any(missing in note for note in planned), "and before anything is done"
+    assert any("1 messages that are done" in note for note in listed)
+    assert not any(name in note for note in listed for name in ("settings.json", "tinyagi.db", "tasks.db"))
 
 
 async def test_posts_of_team_rooms_are_shown_before_those_made_here(still: House, tmp_path: Path) -> None:
@@ -360,7 +408,7 @@ async def test_a_long_history_comes_in_parts_and_once(still: House, tmp_path: Pa
     )
     db.close()
     done = await move(still, home)
-    assert done["moved"]["history"] == 5002
+    assert done["moved"]["history"] == 5001
     assert not any((await move(still, home))["moved"].values())
     rows = await get(still, "/api/agents/writer/messages?limit=1000")
     assert [row["content"] for row in rows if row["channel"] == "web"][:2] == ["line 5000", "line 4999"]

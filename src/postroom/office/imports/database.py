@@ -21,7 +21,7 @@ BESIDE = ("", "-wal", "-journal")
 COLUMNS = {
     "messages": (
         "id message_id channel sender sender_id message agent from_agent files conversation_id status "
-        "last_error created_at"
+        "retry_count last_error created_at"
     ),
     "responses": (
         "id message_id channel sender sender_id message original_message agent files status created_at"
@@ -41,6 +41,19 @@ class Database:
 
     def has(self, table: str) -> bool:
         return bool(self._columns(table))
+
+    def strange_tables(self) -> dict[str, int]:
+        """Tables that nobody here knows, with how many rows each has; empty ones are nobody's loss."""
+        sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        try:
+            names = [str(name) for (name,) in self._connection.execute(sql) if name not in COLUMNS]
+            counted = {
+                name: self._connection.execute(f'SELECT count(*) FROM "{_quoted(name)}"').get  # noqa: S608
+                for name in names
+            }
+        except apsw.Error:
+            return {}
+        return {name: count for name, count in counted.items() if count}
 
     def count(self, table: str) -> int:
         try:
@@ -77,6 +90,10 @@ class Database:
     def _tell(self, note: str) -> None:
         if note not in self._notes:
             self._notes.append(note)
+
+
+def _quoted(name: str) -> str:
+    return name.replace('"', '""')
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from postroom.kernel.states import State
 from postroom.office import queues as places
 from postroom.office import tags
 from postroom.office.files import safe_name
-from postroom.office.imports import folders
+from postroom.office.imports import folders, leftovers
 from postroom.office.imports.board import BoardMove
 from postroom.office.imports.imported_marks import IMPORTED, ImportedMarks
 from postroom.office.imports.merging import Merged, merge
@@ -44,6 +44,8 @@ T = TypeVar("T")
 
 BATCH = 500
 DAY_S = 24 * 3600.0
+# Of these states a message goes on here; of others, its words are in the history.
+TAKEN = (*OPEN, "dead")
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +91,7 @@ class Importer:
         found = await asyncio.to_thread(self._found, source, plan)
         if source.running is not None:
             self._notes.append(f"the other program seems to run (process {source.running})")
+        self._notes += await asyncio.to_thread(leftovers.describe, source)
         if dry_run:
             self._notes += plan.notes
             if count := found.get("open messages"):
@@ -179,7 +182,7 @@ class Importer:
 
     async def _take_mail(self, source: ImportSource) -> None:
         for mail in source.mail:
-            if mail.status not in (*OPEN, "dead"):
+            if mail.status not in TAKEN:
                 continue
             directory = self._directory()
             named = self._names.get(mail.agent, mail.agent) if mail.agent else None
@@ -197,6 +200,8 @@ class Importer:
                     from_agent=mail.from_agent,
                     correlation_id=f"{mail.channel}:{mail.message_id}",
                     idempotency_key=f"{IMPORTED}:{fingerprint(mail.channel, mail.message_id)}",
+                    metadata=_origin(mail, status=mail.status, attempts=mail.attempts),
+                    source_type=IMPORTED,
                 )
                 await self._deliver(mail, places.inbox(routed.agent), message)
 
@@ -238,7 +243,9 @@ class Importer:
                 from_agent=answer.agent,
                 files=list(files) or None,
                 correlation_id=f"{answer.channel}:{answer.message_id}",
-                idempotency_key=f"{IMPORTED}:{fingerprint('answer', msgspec.to_builtins(answer))}",
+                idempotency_key=f"{IMPORTED}:{fingerprint('answer', _as_before(answer))}",
+                metadata=_origin(answer),
+                source_type=IMPORTED,
                 hop=1,
             )
             try:
@@ -254,7 +261,12 @@ class Importer:
 
     async def _take_history(self, source: ImportSource) -> None:
         await self._open_past(places.HISTORY)
-        await self._take_lines("history", source.history, self._remembered)
+        elsewhere = _shown_elsewhere(source)
+
+        def lines(after: int) -> Iterator[tuple[int, Said]]:
+            return (each for each in source.history(after) if _key(each[1]) not in elsewhere)
+
+        await self._take_lines("history", lines, self._remembered)
 
     async def _take_posts(self, source: ImportSource) -> None:
         for team in self._directory().teams:
@@ -388,6 +400,33 @@ class Importer:
 
 
 _CODE_LIVES = PairingLimits().lifetime_s * SECOND
+
+
+def _origin(of: ImportedMessage | ImportedAnswer, **more: Any) -> dict[str, Any]:
+    """How it was known there, and since when."""
+    return {IMPORTED: {"id": of.number, "created_at": of.at or None, **more}}
+
+
+def _as_before(answer: ImportedAnswer) -> dict[str, Any]:
+    """By what it says, without what was not read when the first answers were marked."""
+    return {name: value for name, value in msgspec.to_builtins(answer).items() if name != "number"}
+
+
+def _key(said: Said) -> tuple[str, str, str | None, str]:
+    """Of what a person wrote the id is enough; an agent may have said several things to it."""
+    text = said.text.removesuffix(f"\n\n- [{said.agent}]") if said.role == "assistant" else ""
+    return said.role, said.channel, said.message_id, text
+
+
+def _shown_elsewhere(source: ImportSource) -> set[tuple[str, str, str | None, str]]:
+    """Lines of history that come as messages themselves: still open, dead, or not delivered."""
+    mail = {("user", each.channel, each.message_id, "") for each in source.mail if each.status in TAKEN}
+    answers = {
+        ("assistant", each.channel, each.message_id, each.text.removesuffix(f"\n\n- [{each.agent}]"))
+        for each in source.answers
+        if _waits(each)
+    }
+    return mail | answers
 
 
 def _waits(answer: ImportedAnswer) -> bool:

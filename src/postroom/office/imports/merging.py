@@ -19,6 +19,10 @@ from postroom.settings.paths import expanded
 
 Document = dict[str, Any]
 
+# What is looked at part by part; `workspace` names where their folders are, which are copied.
+KNOWN_PARTS = frozenset(
+    {"workspace", "channels", "models", "agents", "custom_providers", "teams", "monitoring", "default_agent"}
+)
 PLACEHOLDER = "your_token_here"
 
 
@@ -60,6 +64,7 @@ class _Merging:
         self._take_models()
         self._take_channels()
         self._take_heartbeat()
+        self._take_unknown()
         for key, entry in self._entries("custom_providers"):
             self._take("custom_providers", key, entry)
         self._take_agents()
@@ -216,6 +221,19 @@ class _Merging:
                 f"postroom settings set monitoring.heartbeat_interval {interval}"
             )
 
+    def _take_unknown(self) -> None:
+        """What nobody here knows is kept as it is: another program may read the same settings."""
+        for field, value in self._part("monitoring").items():
+            if field != "heartbeat_interval":
+                self._set(("monitoring", field), value)
+        for name, value in self._theirs.items():
+            if name in KNOWN_PARTS:
+                continue
+            if name in Settings.model_fields:
+                self._notes.append(f"not taken over: {name}, which means something else here")
+            else:
+                self._set((name,), value)
+
     def _take_defaults(self) -> None:
         """Whom each chat writes to when it names nobody."""
         told = self._part("channels").get("defaults")
@@ -260,6 +278,8 @@ class _Merging:
             at = at.get(step) if isinstance(at, dict) else None
         if at in (None, "") and value is not None:
             self._try(_with(self._document, path, value), ".".join(path))
+        elif value is not None and at != value:
+            self._notes.append(f"not taken over: {'.'.join(path)}, which is set here already")
 
     def _try(self, wanted: Document, field: str) -> bool:
         try:

@@ -36,6 +36,9 @@ class ImportedMessage(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     error: str | None = None
     at: int = 0
+    number: int | None = None
+    """Of its row there."""
+    attempts: int = 0
 
 
 class ImportedAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +54,7 @@ class ImportedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     files: tuple[str, ...] = ()
     at: int = 0
+    number: int | None = None
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +92,8 @@ def mail(row: Row) -> ImportedMessage:
         files=files,
         error=_said(row, "last_error", chars=2000),
         at=moment(row.get("created_at") or row.get("timestamp")),
+        number=_count(row.get("id")),
+        attempts=_count(row.get("retry_count")) or 0,
     )
 
 
@@ -103,6 +109,7 @@ def answer(row: Row) -> ImportedAnswer:
         agent=_said(row, "agent"),
         files=_files(row.get("files")),
         at=moment(row.get("created_at") or row.get("timestamp")),
+        number=_count(row.get("id")),
     )
 
 
@@ -155,6 +162,11 @@ def moment(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 2**46:
         return 0
     return int(value)
+
+
+def _count(value: object) -> int | None:
+    """A number of a row or of attempts; None where there is none that makes sense."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
 
 
 def plain(value: object) -> str | None:
