@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.conformance.helpers import one, refused
 
-from postroom import Message, Room
+from postroom import Message, Room, State
 from postroom.clock import ManualClock
 from postroom.errors import ClaimLost, MessageNotFound
 from postroom.kernel import commands as c
@@ -66,7 +66,6 @@ async def _replayed_and_reclaimed(room: Room, message: Message, clock: ManualClo
 
 LOSSES = [
     _taken_over,
-    _swept,
     _released,
     _released_and_reclaimed,
     _failed,
@@ -92,6 +91,22 @@ async def test_a_stale_token_changes_nothing_and_raises_claim_lost(
     for verb in VERBS.values():
         async with refused(room, ClaimLost, claimed.id):
             await verb(room, claimed)
+
+
+async def test_a_late_holder_that_was_not_replaced_may_complete_and_do_nothing_else(
+    room: Room, claimed: Message, clock: ManualClock
+) -> None:
+    await _swept(room, claimed, clock)
+    assert (await room.get(claimed.id)).state is State.PENDING
+    for name, verb in VERBS.items():
+        if name != "complete":
+            async with refused(room, ClaimLost, claimed.id):
+                await verb(room, claimed)
+    await room.complete(claimed, "late")
+    await room.complete(claimed, "late")
+    done = await room.get(claimed.id)
+    assert (done.state, done.result, done.attempts) == (State.COMPLETED, "late", 1)
+    assert await room.claim("jobs") == []
 
 
 async def test_after_completion_only_the_same_complete_is_forgiven(room: Room, claimed: Message) -> None:

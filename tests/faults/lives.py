@@ -25,8 +25,11 @@ class Turn:
 
     @property
     def end(self) -> Event | None:
-        """The event that ended the claim; one that leaves the message claimed does not."""
-        return next((event for event in self.after if event.details["state"] != State.CLAIMED), None)
+        """The event that ended the claim; one that leaves the message claimed does not. A holder that was
+        late and not replaced may complete all the same."""
+        ended = [event for event in self.after if event.details["state"] != State.CLAIMED]
+        late = (event for event in ended if event.type == Change.COMPLETED and event.details.get("late"))
+        return next(late, ended[0] if ended else None)
 
     @property
     def extensions(self) -> int:
@@ -59,7 +62,7 @@ def check_chain(reader: Reader, events: list[Event]) -> list[str]:
         for event in events:
             contents.follow(event)
         contents.compare(reader.reads)
-    except LedgerBroken as error:
+    except (LedgerBroken, TypeError) as error:
         return [f"ledger: {error}"]
     times = [event.time for event in events]
     return [] if times == sorted(times) else ["ledger: time goes back"]

@@ -257,7 +257,8 @@ class Model:
         if m.attempts >= self.queues[m.queue].max_retries:
             self.finish(m, "dead")
         else:
-            m.state, m.token, m.lease = "pending", None, None
+            # Until somebody else is given it, who had it may still complete.
+            m.state, m.lease = "pending", None
 
     def claim(self, queue: str, limit: int, lease_s: float | None, subscriber: str | None) -> list[Msg]:
         place = self.queues[queue]
@@ -296,7 +297,8 @@ class Model:
         m = self.find(id_)
         if m.live and m.state == "completed" and m.token == token:
             return
-        self.finish(self.held(id_, token), "completed")
+        is_late = m.live and m.state == "pending" and m.token == token
+        self.finish(m if is_late else self.held(id_, token), "completed")
 
     def back(self, m: Msg, visible: int | None) -> None:
         later = visible is not None and visible > self.now

@@ -131,7 +131,7 @@ def _wrong(row: Row) -> list[str]:
         problems.append(f"its lease ends at {row.lease_until}")
     if row.state == State.CLAIMED and not (row.token and row.due_at == row.lease_until):
         problems.append(f"its token is {row.token} and it comes due at {row.due_at}")
-    if row.state in (State.PENDING, State.DELAYED) and row.token is not None:
+    if row.state == State.DELAYED and row.token is not None:
         problems.append("still has a token")
     if row.state == State.DELAYED and (row.visible_at is None or row.due_at is None):
         problems.append("will never wake")

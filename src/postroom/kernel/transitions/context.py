@@ -370,8 +370,10 @@ class TransitionContext:
         if state != before:
             self.tally(row, queue, -1)
         if state != "claimed":
-            # The token stays on a completed message, so that a repeated complete is recognised.
-            if state != "completed":
+            # The token stays on a completed message, so that a repeated complete is recognised; and on one
+            # that waits again since its lease ran out: who is late but was not replaced may still complete.
+            still_waits = change is Change.LEASE_EXPIRED or before == state == "pending"
+            if state != "completed" and not still_waits:
                 row.token = None
             row.claimed_by = row.claimed_at = row.lease_until = None
             if before == "claimed" and queue.settings.concurrency is not None:

@@ -42,9 +42,15 @@ def complete(ctx: TransitionContext, command: c.Complete) -> Row | None:
     row = ctx.message(command.message_id)
     if row is not None and row.state == State.COMPLETED and row.token == command.token:
         return row
-    row = _check_held(row, command)
+    is_late = row is not None and row.state == State.PENDING and row.token == command.token
+    if row is None or not is_late:
+        row = _check_held(row, command)
     row.result = result
-    ctx.complete(row)
+    if is_late:
+        # The lease ran out, and nobody was given the message since: the work is done.
+        ctx.move(row, Change.COMPLETED, State.COMPLETED, late=True)
+    else:
+        ctx.complete(row)
     if row.parent_id is None:
         return None if ctx.has_rules(row.scope_id) else row
     if row.subscription_id is not None:
