@@ -77,7 +77,7 @@ async def mail(room: Room) -> Room:
 )
 async def test_a_changed_content_is_found(mail: Room, change: str) -> None:
     for number in range(3):
-        await mail.publish("mail", [number], sender="Ann", labels={"a": 1}, ttl_s=7, metadata={"m": 1})
+        await mail.publish("mail", [number], sender="Ann", labels={"a": 1}, ttl=7, metadata={"m": 1})
     check(mail)
     change = change.replace("BODY", blob(mail, "[3]"))
     with pytest.raises(LedgerBroken, match=r"the content of message .* is not the one it tells of"):

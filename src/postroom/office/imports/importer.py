@@ -3,7 +3,7 @@ was broken off, adds only what is missing."""
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Container, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -418,7 +418,7 @@ def _key(said: Said) -> tuple[str, str, str | None, str]:
     return said.role, said.channel, said.message_id, text
 
 
-def _shown_elsewhere(source: ImportSource) -> set[tuple[str, str, str | None, str]]:
+def _shown_elsewhere(source: ImportSource) -> Container[tuple[str, str, str | None, str]]:
     """Lines of history that come as messages themselves: still open, dead, or not delivered."""
     mail = {("user", each.channel, each.message_id, "") for each in source.mail if each.status in TAKEN}
     answers = {
