@@ -130,7 +130,9 @@ class MariadbServer:
             rows = self.execute("SHOW FULL TABLES WHERE table_type = 'BASE TABLE'", "room")
             self._tables = [name for name, _ in rows if name not in KEPT] or None
         if self._tables is not None:
-            self.execute(";".join([*(f"DELETE FROM {name}" for name in self._tables), FIRST_FIGURES]), "room")
+            words = [f"DELETE FROM {name}" for name in self._tables]
+            words.append("DELETE FROM meta WHERE name = 'move'")
+            self.execute(";".join([*words, FIRST_FIGURES]), "room")
 
 
 @functools.cache

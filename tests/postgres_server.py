@@ -98,6 +98,7 @@ class Server:
         words = [f"DELETE FROM {name}" for name in tables]
         if self._uses % 50 == 0:
             words = [f"TRUNCATE {', '.join(tables)}"]
+        words.append("DELETE FROM meta WHERE name = 'move'")
         words.append(
             "SELECT setval(c.oid::regclass, 1, false) FROM pg_class c"
             " WHERE c.relkind = 'S' AND c.relnamespace = 'room'::regnamespace"

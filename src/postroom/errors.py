@@ -284,6 +284,33 @@ class StoreVanished(StoreError):
     code = "STORE_VANISHED"
 
 
+class StoreMissing(StoreError):
+    """There is no store at {path}. Check the spelling."""
+
+    code = "STORE_MISSING"
+
+
+class StoreHalfMoved(StoreError):
+    """The store {path} is half of another one: a move into it was cut off. Run postroom store move again,
+    with the same two addresses; or use the store that it was moved from."""
+
+    code = "STORE_HALF_MOVED"
+
+
+class StoreNotEmpty(StoreError):
+    """The store {path} is not empty. Move into a new one, or into one whose move was cut off, from the same
+    address as before."""
+
+    code = "STORE_NOT_EMPTY"
+
+
+class StoreDiffers(StoreError):
+    """The table {table} of {path} is not what it was copied from. Nothing was lost: go on with the store it
+    was moved from, and use the same version of Postroom for both."""
+
+    code = "STORE_DIFFERS"
+
+
 class StoreRolledBack(StoreError):
     """The store {path} ends at event {seq}, but {heads} knows event {noted}: {missing} events are missing.
     Put the newer file back, or restore a backup with postroom restore; to go on as it is, remove {heads}."""

@@ -6,11 +6,12 @@ from typing import Any
 
 import pymysql
 
-from postroom.errors import StoreCorrupt, StoreFailed, StoreTooNew
+from postroom.errors import StoreCorrupt, StoreFailed, StoreHalfMoved, StoreTooNew
 from postroom.stores.mariadb.connection import MariadbReadConnection, render, run
 from postroom.stores.mariadb.dialect import HERE
 from postroom.stores.mariadb.errors import code_of
 from postroom.stores.sql.migrations import read_steps
+from postroom.stores.sql.transfer import MARK
 
 LEAST_SERVER = (10, 6)
 LOCK_S = 60
@@ -19,6 +20,12 @@ NO_TABLE, NO_COLUMN = 1146, 1054
 
 def steps() -> dict[int, str]:
     return read_steps(HERE)
+
+
+def check_whole(db: "pymysql.Connection[Any]", place: str) -> None:
+    """A move into it was not cut off."""
+    if MariadbReadConnection(db).fetch("SELECT 1 FROM meta WHERE name = ?", (MARK,)):
+        raise StoreHalfMoved(path=place)
 
 
 def migrate(db: "pymysql.Connection[Any]", place: str) -> None:

@@ -20,7 +20,7 @@ from postroom.stores.mariadb.address import CONNECT_S, read_address
 from postroom.stores.mariadb.connection import MariadbReadConnection, MariadbWriteConnection, run
 from postroom.stores.mariadb.dialect import READ_SQL, WRITE_SQL
 from postroom.stores.mariadb.errors import PoolDrained, PoolShut, classify, is_lost
-from postroom.stores.mariadb.migrate import migrate
+from postroom.stores.mariadb.migrate import check_whole, migrate
 from postroom.stores.mariadb.pool import MariadbPool
 from postroom.stores.mariadb.transaction import (
     LOCK_VERSION,
@@ -62,6 +62,7 @@ class MariadbStore:
         try:
             with contextlib.closing(self._connect()) as db:
                 migrate(db, self._place)
+                check_whole(db, self._place)
                 [(most,)] = MariadbReadConnection(db).fetch("SELECT @@max_allowed_packet")
         except pymysql.MySQLError as error:
             raise classify(error, self._place)[1] from error

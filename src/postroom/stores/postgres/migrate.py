@@ -2,15 +2,22 @@
 
 import psycopg
 
-from postroom.errors import StoreCorrupt, StoreFailed, StoreTooNew
+from postroom.errors import StoreCorrupt, StoreFailed, StoreHalfMoved, StoreTooNew
 from postroom.stores.postgres.dialect import HERE
 from postroom.stores.sql.migrations import read_steps
+from postroom.stores.sql.transfer import MARK
 
 LEAST_SERVER = 130000
 
 
 def steps() -> dict[int, str]:
     return read_steps(HERE)
+
+
+def check_whole(db: psycopg.Connection, place: str) -> None:
+    """A move into it was not cut off."""
+    if db.execute("SELECT 1 FROM meta WHERE name = $1", (MARK,)).fetchall():
+        raise StoreHalfMoved(path=place)
 
 
 def migrate(db: psycopg.Connection, place: str) -> None:

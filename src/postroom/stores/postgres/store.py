@@ -21,7 +21,7 @@ from postroom.kernel.ports import StoreCapabilities, StoreFault, Transaction
 from postroom.stores.postgres.connection import PostgresReadConnection, PostgresWriteConnection, set_up
 from postroom.stores.postgres.dialect import READ_SQL
 from postroom.stores.postgres.errors import classify, is_lost
-from postroom.stores.postgres.migrate import migrate
+from postroom.stores.postgres.migrate import check_whole, migrate
 from postroom.stores.postgres.transaction import (
     LOCK_VERSION,
     LOCK_VERSION_SHARED,
@@ -48,7 +48,7 @@ class PostgresStore:
 
     def __init__(self, url: str, *, clock: Clock | None = None) -> None:
         self._url = url
-        self._place = _place(url)
+        self._place = name_place(url)
         self._clock = clock
         """The server's, unless a test has its own."""
         self._time = SteadyTime()
@@ -60,6 +60,7 @@ class PostgresStore:
         try:
             with self._connect() as db:
                 migrate(db, self._place)
+                check_whole(db, self._place)
                 [(oid,)] = db.execute("SELECT 'figures'::regclass::oid").fetchall()
         except psycopg.Error as error:
             raise classify(error, self._place)[1] from error
@@ -220,7 +221,7 @@ class PostgresStore:
         self._pool.close()
 
 
-def _place(url: str) -> str:
+def name_place(url: str) -> str:
     """The address without a password."""
     try:
         parts = conninfo_to_dict(url)

@@ -22,12 +22,14 @@ from postroom.errors import (
     StoreCorrupt,
     StoreError,
     StoreFailed,
+    StoreHalfMoved,
     StoreMoved,
     StoreReadOnly,
 )
 from postroom.kernel.ledger import Head, verify
 from postroom.kernel.ports import StoreCapabilities, StoreFault, Transaction
 from postroom.stores.sql.steady_time import SteadyTime
+from postroom.stores.sql.transfer import MARK
 from postroom.stores.sqlite.connection import ReadConnection, WriteConnection
 from postroom.stores.sqlite.errors import named, translated
 from postroom.stores.sqlite.heads import HeadKeeper, SignedHeads
@@ -135,6 +137,8 @@ class SqliteStore:
         """After an unclean end the pages (not of a very large file), and always the ledger's tail.
 
         Whether it was closed, or is new."""
+        if self._db.execute("SELECT 1 FROM meta WHERE name = ?", (MARK,)).fetchall():
+            raise StoreHalfMoved(path=self._name)
         clean = self._db.execute("SELECT value FROM meta WHERE name = 'clean'").fetchone()
         if clean is not None and clean[0] != "1":
             size = self._db.pragma("page_count") * self._db.pragma("page_size")

@@ -185,6 +185,9 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
         "ledger": {
             "ledger": "The ledger: everything that ever happened, in order, chained by hashes.",
         },
+        "stores": {
+            "store": "The store: what it is, and how it moves to another database.",
+        },
         "housekeepers": {
             "housekeepers": "List the housekeepers and their last runs, or run one now.",
         },

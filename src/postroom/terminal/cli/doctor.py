@@ -15,6 +15,7 @@ import typer
 from postroom.app.home import Home
 from postroom.app.roles import running
 from postroom.errors import PostroomError
+from postroom.runtime.store_move import describe_store
 from postroom.services.provider_registry import SCRIPT, read_own_script
 from postroom.settings import Settings, find_warnings, with_environment
 from postroom.settings.defaults import API_KEYS, PROGRAMS
@@ -23,7 +24,7 @@ from postroom.settings.secrets import is_handle, reveal
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.options import flag
 from postroom.terminal.cli.output import Column, table
-from postroom.terminal.cli.store_access import MARIADB, SERVERS, CommandContext
+from postroom.terminal.cli.store_access import CommandContext
 
 OK, WARN, BAD = "ok", "warn", "bad"
 FREE_BYTES = 500 * 1024 * 1024
@@ -77,10 +78,12 @@ async def doctor(
 def _store(at: CommandContext) -> Iterator[DoctorFinding]:
     """Whether it can be read, and what in it waits for a person."""
     try:
-        if at.url.startswith(SERVERS):
-            name = "MariaDB" if at.url.startswith(MARIADB) else "PostgreSQL"
+        if at.is_on_server:
+            info = describe_store(at.url)
             told = "and the office runs on it" if at.is_served else "which is reached while the office runs"
-            yield DoctorFinding(OK, "store", f"a {name} server, {told}")
+            yield DoctorFinding(OK, "store", f"{info.kind}, {info.bytes // 1024:,} kB, {told}")
+            for warning in info.warnings:
+                yield DoctorFinding(WARN, "store", warning)
             return
         if not at.path.exists():
             return

@@ -53,16 +53,22 @@ def check(
     """Walk the whole ledger and check every link; exit code 7 when it was tampered with.
 
     Whoever rewrites the whole file can rewrite the chain too. So it is compared with the signed heads noted
-    beside the store, and with one that you noted in another place, if you give it with --head. The file is
-    only read, also while another process works with it.
+    beside the store, and with one that you noted in another place, if you give it with --head. The store is
+    only read, also while another process works with it; it may be on a database server.
     """
     noted = None if head is None else _hash(head)
     try:
-        with at.file() as file, file.look() as reader:
-            try:
+        with contextlib.ExitStack() as stack:
+            heads: dict[int, str] = {}
+            if at.is_on_server:
+                reader = stack.enter_context(at.server_reader())
+            else:
+                file = stack.enter_context(at.file())
+                reader = stack.enter_context(file.look())
                 file.check_pages()
+                heads = {each.seq: each.hash for each in SignedHeads(at.path).read()}
+            try:
                 with progress_bar(at.out) as progress:
-                    heads = {each.seq: each.hash for each in SignedHeads(at.path).read()}
                     verified = verify(reader, noted=noted, heads=heads, fold=fold, progress=progress)
             except LedgerBroken as broken:
                 _show_broken(at.out, broken, reader)
@@ -73,6 +79,16 @@ def check(
         # Damage is what was looked for, and found.
         raise StoreDamaged(**error.data) from error
     show_verified(at.out, verified, fold=fold)
+
+
+@contextlib.contextmanager
+def _reading(at: CommandContext) -> Iterator[Reader]:
+    if at.is_on_server:
+        with at.server_reader() as reader:
+            yield reader
+    else:
+        with at.file() as file, file.look() as reader:
+            yield reader
 
 
 def _hash(text: str) -> str:
@@ -149,7 +165,7 @@ def show_head(at: CommandContext) -> None:
 
     Note them in another place, and `ledger verify --head` can prove later that nothing was rewritten.
     """
-    with at.file() as file, file.look() as reader:
+    with _reading(at) as reader:
         found = reader.head()
     rows = [("events", found.seq), ("head", documents.hexed(found.hash))]
     if found.time:

@@ -18,6 +18,7 @@ from postroom.terminal.cli.output import Output
 
 if TYPE_CHECKING:  # a command that opens no store starts without what it takes to open one
     from postroom.app.home import Home
+    from postroom.kernel.reader import Reader
     from postroom.runtime import Room, SyncRoom
     from postroom.services.callers import Caller
     from postroom.services.container import Services
@@ -263,6 +264,24 @@ class CommandContext:
             yield room
         finally:
             room.close()
+
+    @property
+    def is_on_server(self) -> bool:
+        return self.url.startswith(SERVERS)
+
+    @contextlib.contextmanager
+    def server_reader(self) -> "Iterator[Reader]":
+        """Of a store on a database server, which several processes may have open: only to read."""
+        from postroom.kernel.reader import Reader
+        from postroom.runtime import RoomOptions
+        from postroom.runtime.core import open_store
+
+        store = open_store(self.url, RoomOptions(actor=whoami(), housekeeping=False))
+        try:
+            with store.reader() as reads:
+                yield Reader(reads)
+        finally:
+            store.close()
 
     @contextlib.contextmanager
     def file(self) -> "Iterator[ReadOnlyFile]":

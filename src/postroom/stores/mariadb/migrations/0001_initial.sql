@@ -4,7 +4,7 @@
 
 CREATE TABLE IF NOT EXISTS meta (
     name VARCHAR(64) PRIMARY KEY,
-    value VARCHAR(64) NOT NULL
+    value LONGTEXT NOT NULL
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin;
 
 -- Whoever finds this and no number of a schema knows that a step was cut off, and runs it again.
