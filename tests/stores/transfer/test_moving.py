@@ -112,7 +112,11 @@ def test_a_move_that_was_cut_off_is_no_store_and_goes_on_where_it_was(
     with pytest.raises(StoreHalfMoved, match="postroom store move again"):
         postroom.open_sync(target).__enter__()
     done: dict[str, int] = {}
-    move_store(source, target, lambda table, rows, total: done.setdefault(table, rows))
+
+    def note(table: str, rows: int, total: int) -> None:
+        done.setdefault(table, rows)
+
+    move_store(source, target, note)
     assert done["messages"] == 20, "it went on where it was"
     with postroom.open_sync(target, housekeeping=False) as room:
         check_promises(room)

@@ -67,7 +67,7 @@ class MariadbTables:
         """On a connection of its own: rows come as they are asked for, and writes go beside."""
         sql = read_rows(table, columns, "?" * len(after or ()))
         with contextlib.closing(self._address.connect()) as db, db.cursor(SSCursor) as cursor:
-            cursor.execute(render(db, sql, after or ()))
+            cursor.execute(render(db, sql, after or ()))  # type: ignore[arg-type] - bytes go as they are
             yield from cursor
 
     def last_key(self, table: str) -> TableRow | None:
