@@ -43,5 +43,6 @@ def open_store(
         actor=actor,
         housekeeping=housekeeping,
         backups=home.path / "backups",
+        redis=settings.store.redis.reveal(environment) if settings.store.redis else None,
         retention=retention(settings.retention, lake=(home.path / LAKE).is_dir()),
     )

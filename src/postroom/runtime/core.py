@@ -45,17 +45,21 @@ class RoomOptions(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock | None = None
     ids: Ids | None = None
     seed: int | None = None
+    redis: str | None = None
 
 
 SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")
 MARIADB = ("mariadb://",)
+REDIS = ("redis://", "rediss://", "unix://")
 AT_ONCE = 1000
 
 
 def open_store(url: str, options: RoomOptions) -> Store:
     """`sqlite:///relative.db`, `sqlite:////absolute/path.db`, a bare path to a file, `memory://`, or
     the address of a database on a server, `postgresql://user@host/database` or `mariadb://…`."""
+    if options.redis:
+        return _open_redis(url, options)
     if url == "memory://":
         return SqliteStore(None, clock=options.clock)
     if url.startswith(POSTGRES):
@@ -87,6 +91,20 @@ def _open_mariadb(url: str, options: RoomOptions) -> Store:
     except ModuleNotFoundError as error:
         raise StoreNeedsExtra(url=MARIADB[0], extra="mariadb", module=error.name) from error
     return MariadbStore(url, clock=options.clock)
+
+
+def _open_redis(url: str, options: RoomOptions) -> Store:
+    """Beside a store that several processes have open; others need nobody to wake them."""
+    if not url.startswith((*POSTGRES, *MARIADB)):
+        raise InvalidField("redis", "is for a store on a database server, postgresql://… or mariadb://…")
+    redis = options.redis or ""
+    if not redis.startswith(REDIS):
+        raise InvalidField("redis", f"begins with one of {', '.join(REDIS)}")
+    try:
+        from postroom.stores.redis import RedisStore
+    except ModuleNotFoundError as error:
+        raise StoreNeedsExtra(url=REDIS[0], extra="redis", module=error.name) from error
+    return RedisStore(open_store(url, msgspec.structs.replace(options, redis=None)), url, redis)
 
 
 class RoomCore:

@@ -26,6 +26,7 @@ class OpenOptions(TypedDict, total=False):
     clock: Clock | None
     ids: Ids | None
     seed: int | None
+    redis: str | None
 
 
 class QueueOptions(TypedDict, total=False):

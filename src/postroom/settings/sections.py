@@ -234,7 +234,9 @@ def _age(value: str) -> str:
 
 class StoreSettings(SettingsPart):
     url: Secret | None = Field(default=None, description="Where the store is, instead of postroom.db")
-    redis: Secret | None = Field(default=None, description="Reserved for a store with Redis beside it")
+    redis: Secret | None = Field(
+        default=None, description="Beside a database server: wakes others sooner"
+    )
 
 
 class RetentionSettings(SettingsPart):
