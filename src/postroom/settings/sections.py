@@ -234,9 +234,7 @@ def _age(value: str) -> str:
 
 class StoreSettings(SettingsPart):
     url: Secret | None = Field(default=None, description="Where the store is, instead of postroom.db")
-    redis: Secret | None = Field(
-        default=None, description="Beside a database server: wakes others sooner"
-    )
+    redis: Secret | None = Field(default=None, description="Beside a database server: wakes others sooner")
 
 
 class RetentionSettings(SettingsPart):
