@@ -65,6 +65,7 @@ async def test_who_is_approved_may_write(room: Room, clock: ManualClock) -> None
             "sender": "Bob",
             "approvedAt": clock.now() // 1000,
             "approvedCode": code,
+            "role": "owner",
         }
     ]
     assert entry.sender_id == "42"

@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from postroom import __version__, portal
-from postroom.api import error_responses, examples, health, internal, metrics
+from postroom.api import error_responses, examples, health, hooks, internal, metrics
 from postroom.api.auth.auth_middleware import TOOLS, AuthMiddleware
 from postroom.api.auth.logins import Logins
 from postroom.api.auth.owner_token import OwnerToken
@@ -56,6 +56,7 @@ PARTS = (
     schedules,
     services,
     pairing,
+    hooks,
     guards,
     conversations,
     internal,

@@ -7,21 +7,26 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from postroom.channels.channel import WebhookRequest
+from postroom.channels.chat_rules import ChatRules
 from postroom.channels.errors import ChannelMisconfigured, ChannelNotReceiving, ChannelRuns
 from postroom.channels.kinds import find_kind
 from postroom.channels.runner import ChannelRunner, ChannelSetup
 from postroom.clock import Clock
 from postroom.errors import PostroomError
+from postroom.office.chat_preferences import BusyMode, NoiseLevel
 from postroom.office.files import Folders
 from postroom.office.intake.intake import Also, Incoming, IntakeResult
 from postroom.office.pairing import Pairings
 from postroom.runtime import Room
+from postroom.services.chat_commands import ChatCommands
+from postroom.services.container import Services
 from postroom.services.office_context import OfficeControl
 from postroom.settings import Secret, Settings
 from postroom.settings.part import SettingsPart
@@ -48,7 +53,9 @@ class ChannelRunners:
         home: Path,
         clock: Clock,
         environment: Mapping[str, str] = os.environ,
+        restart: Callable[[], None] | None = None,
     ) -> None:
+        self._restart = restart
         self._room = room
         self._control = control
         self._home = home
@@ -134,13 +141,25 @@ class ChannelRunners:
             self._problems[name] = (str(problem), options)
 
     def _begin(self, name: str, options: Mapping[str, Any]) -> ChannelRunner:
-        channel = find_kind(name).build(name, options)
+        channel = find_kind(str(options.get("platform") or name)).build(name, options)
         self._problems.pop(name, None)
         settings = self._control.settings
         files = self._home / "files"
+        pairings = Pairings(self._room, self._clock)
+        commands = ChatCommands(
+            self._room,
+            self._control,
+            Services(self._room, clock=self._clock).reviews,
+            self._clock,
+            self._restart,
+        )
         setup = ChannelSetup(
-            admit=Pairings(self._room, self._clock).admit,
+            admit=pairings.admit,
             take=self._take,
+            rules=self._read_rules(name, options),
+            answer=commands.answer,
+            find_role=pairings.find_role,
+            interrupt=self._interrupt,
             files=files,
             # What agents send was copied there when they answered.
             folders=Folders(allowed=(files,), closed=(self._home,)),
@@ -151,6 +170,34 @@ class ChannelRunners:
         task = asyncio.create_task(runner.run(), name=f"channel {name}")
         self._running[name] = _Running(runner, task, options)
         return runner
+
+    def _read_rules(self, name: str, options: Mapping[str, Any]) -> ChatRules:
+        try:
+            return ChatRules(
+                busy=BusyMode(options["busy"]) if options.get("busy") else None,
+                noise=NoiseLevel(options["noise"]) if options.get("noise") else None,
+                signature=options.get("signature"),
+                default_agent=options.get("default_agent"),
+                loop_events=int(options.get("loop_events", 20)),
+                long_turn_s=float(options.get("long_turn_minutes", 5)) * 60,
+                agent_of_guests=lambda: self._control.office.directory.default,
+            )
+        except (TypeError, ValueError) as error:
+            raise ChannelMisconfigured(channel=name, reason=f"{error}.") from None
+
+    async def accept_webhook(
+        self, channel: str, method: str, headers: Mapping[str, str], query: Mapping[str, str], body: bytes
+    ) -> tuple[int, str]:
+        """404 for a channel that does not run here, which platforms take as a reason to come again."""
+        running = self._running.get(channel)
+        if running is None:
+            return 404, ""
+        request = WebhookRequest(method=method, headers=headers, query=query, body=body)
+        answer = await running.runner.accept_webhook(request)
+        return answer.status, answer.text
+
+    def _interrupt(self, channel: str, sender_id: str) -> None:
+        self._control.office.interrupt(channel, sender_id)
 
     async def _take(self, mail: Incoming, also: Also) -> IntakeResult:
         """By the office as it is at that moment."""

@@ -24,6 +24,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     replies: bool = False
     file_bytes: int = 0
     edits: bool = False
+    # How commands begin: some platforms keep the slash for themselves.
+    command_sign: str = "/"
     # How often the sign that somebody types must be renewed.
     typing_s: float | None = None
     # Sending again under the same key does nothing twice, so an ambiguous piece may be repeated.

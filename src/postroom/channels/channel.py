@@ -1,15 +1,42 @@
 """What every channel is. Three methods are required; the others have defaults."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import BinaryIO, ClassVar, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, ClassVar, Protocol
+
+import msgspec
 
 from postroom.channels.capabilities import Capabilities
 from postroom.channels.errors import FileUnavailable
 from postroom.channels.model import Address, Envelope, Piece, ReceivedFile, ReceivedMessage
 
-# Returns when the envelopes are durable: only then may the platform be told that they arrived.
-Store = Callable[[Sequence[Envelope]], Awaitable[None]]
+
+class Store(Protocol):
+    """Where envelopes go, and how far the platform was read, for platforms that do not keep that."""
+
+    async def __call__(self, envelopes: Sequence[Envelope], cursor: Mapping[str, Any] | None = None) -> None:
+        """Returns when the envelopes are durable: only then may the platform be told that they arrived.
+
+        The cursor is kept together with them; of events that leave nothing here it is not."""
+        ...
+
+    async def read_cursor(self) -> dict[str, Any]:
+        """The last one that was kept; empty at first."""
+        ...
+
+
+class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a platform pushed. Names of headers are in small letters."""
+
+    method: str = "POST"
+    headers: Mapping[str, str] = {}
+    query: Mapping[str, str] = {}
+    body: bytes = b""
+
+
+class WebhookAnswer(msgspec.Struct, frozen=True):
+    status: int
+    text: str = ""
 
 
 class Sink(Protocol):
@@ -53,9 +80,13 @@ class Channel(ABC):
         """Tells the platform that a pressed button has arrived. Nobody is told when it fails."""
         return
 
-    async def accept_webhook(self, headers: Mapping[str, str], body: bytes, store: Store) -> int:
-        """Takes what the platform pushes, and returns the HTTP status it is answered with."""
-        return 404
+    async def edit(self, address: Address, platform_id: str, piece: Piece) -> None:
+        """Puts a text in the place of one that was sent; only asked of platforms with edits."""
+        raise NotImplementedError
+
+    async def accept_webhook(self, request: WebhookRequest, store: Store) -> WebhookAnswer:
+        """Takes what the platform pushes; what it is answered."""
+        return WebhookAnswer(404)
 
     async def close(self) -> None:
         """Ends connections."""

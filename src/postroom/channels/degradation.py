@@ -1,5 +1,6 @@
 """Makes a reply fit a platform: what the platform lacks is replaced here, by rule, and nowhere else."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from postroom.channels.model import Choice, Piece, PieceKind
 from postroom.channels.splitting import split
 from postroom.channels.styled_text import StyledText
 from postroom.office.files import FileRefused, Folders, check_outgoing
+from postroom.services.chat_commands import COMMANDS, OF_GUARDS
+
+_COMMAND = re.compile(rf"(?<!\S)/({'|'.join([*COMMANDS, *OF_GUARDS])})\b")
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +23,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     files: tuple[str, ...] = ()
     choices: tuple[Choice, ...] = ()
+    # What each choice stands for, where that is not its label.
+    says: tuple[str, ...] = ()
 
 
 def make_pieces(reply: Reply, capabilities: Capabilities, folders: Folders) -> list[Piece]:
@@ -33,8 +39,12 @@ def make_pieces(reply: Reply, capabilities: Capabilities, folders: Folders) -> l
     text = reply.text
     buttons = _fit_buttons(reply.choices, capabilities)
     if reply.choices and not buttons:
-        remarks.append("Answer with one of: " + " · ".join(choice.label for choice in reply.choices))
-    styled = parse("\n\n".join([text, *remarks]) if remarks else text)
+        words = reply.says or [choice.label for choice in reply.choices]
+        remarks.append("Answer with one of: " + " · ".join(words))
+    text = "\n\n".join([text, *remarks]) if remarks else text
+    if capabilities.command_sign != "/":
+        text = _COMMAND.sub(rf"{capabilities.command_sign}\1", text)
+    styled = parse(text)
     if not capabilities.markup:
         styled = StyledText(styled.plain())
     parts = split(styled, capabilities.text_limit, capabilities.measure)

@@ -30,6 +30,7 @@ from postroom.channels.styled_text import StyledText
 from postroom.clock import SECOND, Clock
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
+from postroom.office.chat_preferences import NoiseLevel
 from postroom.office.files import FileRefused, Folders, open_outgoing
 from postroom.office.ports import RoomPort
 
@@ -40,6 +41,8 @@ BACKOFF_CAP_S = 300.0
 REMARK = (
     "(Something I sent may not have reached you, because the connection broke. Ask again if it is missing.)"
 )
+PROGRESS = "office.progress"
+MOST_SHOWN = 1000
 TOO_OLD = "too_old"
 UNDELIVERABLE = "undeliverable"
 
@@ -72,10 +75,15 @@ class DeliveryWorker:
         self._clock = clock
         self._pauses = pauses
         self._max_age_s = max_age_s
+        # Of each conversation, the message that shows its progress.
+        self._shown: dict[str | None, tuple[Address, str]] = {}
         # The platform asked the whole bot to wait until then.
         self._quiet_until = 0
 
     async def deliver(self, message: Message) -> None:
+        in_place = message.message_type == PROGRESS and message.metadata.get("noise") == NoiseLevel.PROGRESS
+        if in_place and await self._show_progress(message):
+            return
         delivery = await self._open(message)
         if delivery is None:
             await self._refuse(message, "nobody is named to whom it could go")
@@ -90,6 +98,35 @@ class DeliveryWorker:
                 continue
             await self._send_piece(delivery, index)
         await self._end(delivery)
+        if message.message_type == PROGRESS:
+            self._remember_progress(delivery)
+        else:
+            self._shown.pop(message.correlation_id, None)
+
+    def _remember_progress(self, delivery: _Delivery) -> None:
+        """What comes next of the same conversation takes its place, as long as this process lives."""
+        last = delivery.plan.pieces[-1]
+        if last.platform_id is not None:
+            if len(self._shown) >= MOST_SHOWN:
+                self._shown.pop(next(iter(self._shown)))
+            self._shown[delivery.message.correlation_id] = (delivery.plan.address, last.platform_id)
+
+    async def _show_progress(self, message: Message) -> bool:
+        """Whether it is done with: without edits nothing is shown, and the final answer says all."""
+        complete = c.Complete(message_id=message.id, token=message.claim_token or "", actor=self._room.actor)
+        if not self._channel.capabilities.edits:
+            await self._room.run(complete)
+            return True
+        shown = self._shown.get(message.correlation_id)
+        if shown is None:
+            return False
+        pieces = degradation.make_pieces(_read_reply(message), self._channel.capabilities, self._folders)
+        try:
+            await self._channel.edit(*shown, pieces[-1])
+        except SendProblem as problem:
+            log.debug("%s: no progress in %s: %s", self._name, shown[0].chat, problem)
+        await self._room.run(complete)
+        return True
 
     async def _open(self, message: Message) -> _Delivery | None:
         document = await self._room.document(DELIVERY, message.id)
@@ -262,4 +299,9 @@ def _read_reply(message: Message) -> degradation.Reply:
     choices = tuple(
         Choice(str(label), f"{message.id}:{index}") for index, label in enumerate(body.get("choices", ()))
     )
-    return degradation.Reply(text=str(body.get("text", "")), files=tuple(message.files), choices=choices)
+    return degradation.Reply(
+        text=str(body.get("text", "")),
+        files=tuple(message.files),
+        choices=choices,
+        says=tuple(map(str, body.get("says", ()))),
+    )

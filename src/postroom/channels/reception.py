@@ -1,25 +1,29 @@
 """What envelopes become: strangers get a code, and what approved people write reaches the office, once."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from postroom.channels.channel import Channel
+from postroom.channels.chat_rules import ChatRules
 from postroom.channels.errors import FileUnavailable
 from postroom.channels.intake_queue import IntakeQueue, read_envelope
+from postroom.channels.loop_guard import LoopGuard
 from postroom.channels.model import Address, Envelope, ReceivedFile, ReceivedMessage
 from postroom.channels.pauses import Pauses
 from postroom.errors import BodyTooLarge, ClaimLost, MessageNotFound, PostroomError, StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message, NewMessage
 from postroom.office import queues
+from postroom.office.chat_preferences import BusyMode, read_preferences
 from postroom.office.files import receiving, safe_name
 from postroom.office.intake.intake import Also, Incoming, IntakeResult
-from postroom.office.pairing import Admission
+from postroom.office.pairing import Admission, PersonRole
 from postroom.office.ports import RoomPort
+from postroom.services.chat_commands import ChatRequest, read_command
 
 log = logging.getLogger("postroom.channels")
 
@@ -45,7 +49,26 @@ class Admit(Protocol):
     ) -> Awaitable[Admission]: ...
 
 
+class AnswerCommand(Protocol):
+    """What is said at once to a command; None when it is none, or for the office itself."""
+
+    def __call__(self, asked: ChatRequest, /) -> Awaitable[str | None]: ...
+
+
+async def answer_nothing(asked: ChatRequest) -> str | None:
+    return None
+
+
+FindRole = Callable[[str, str], Awaitable[PersonRole | None]]
+
+
+async def find_no_role(channel: str, sender_id: str) -> PersonRole | None:
+    return None
+
+
 class Reception:
+    """Where a channel's envelopes go: it is the channel's `Store`."""
+
     def __init__(
         self,
         room: RoomPort,
@@ -57,10 +80,20 @@ class Reception:
         files: Path,
         file_bytes: int,
         pauses: Pauses,
+        rules: ChatRules,
+        loops: LoopGuard,
+        answer: AnswerCommand = answer_nothing,
+        find_role: FindRole = find_no_role,
+        interrupt: Callable[[str, str], None] = lambda channel, sender: None,
         taken: Callable[[Address], None] = lambda address: None,
     ) -> None:
         # Called when the office has a message: somebody is at work on it.
         self._taken = taken
+        self._rules = rules
+        self._loops = loops
+        self._answer = answer
+        self._find_role = find_role
+        self._interrupt = interrupt
         self._room = room
         self._name = name
         self._channel = channel
@@ -71,14 +104,23 @@ class Reception:
         self._pauses = pauses
         self._queue = IntakeQueue(room, name)
 
-    async def store(self, envelopes: Sequence[Envelope]) -> None:
-        """For the channel: returns when nothing of these can be lost any more."""
+    async def __call__(self, envelopes: Sequence[Envelope], cursor: Mapping[str, Any] | None = None) -> None:
+        """Returns when nothing of these can be lost any more."""
         accepted = []
+        leaves_something = False
         for envelope in envelopes:
             received = self._read(envelope)
-            if received is not None and received.addressed and await self._is_admitted(received):
+            if received is None or not received.addressed:
+                continue
+            admission = await self._ask_admission(received)
+            leaves_something |= admission.reply is not None
+            if admission.approved:
                 accepted.append((envelope, received))
-        await self._queue.append(accepted)
+        # What strangers write costs no disk, not even a place in the platform's stream.
+        await self._queue.append(accepted, cursor if accepted or leaves_something else None)
+
+    async def read_cursor(self) -> dict[str, Any]:
+        return await self._queue.read_cursor()
 
     def _read(self, envelope: Envelope) -> ReceivedMessage | None:
         """One event that makes no sense holds up no other."""
@@ -88,14 +130,14 @@ class Reception:
             log.exception("%s: event %s is not understood and left out", self._name, envelope.event_id)
             return None
 
-    async def _is_admitted(self, received: ReceivedMessage) -> bool:
+    async def _ask_admission(self, received: ReceivedMessage) -> Admission:
         """A stranger's code and the word that tells it are one unit: no code is given and never told."""
 
         def tell(code: str) -> tuple[c.Command, ...]:
             key = f"pairing:{received.sender_id}:{received.message_id}"
             return self._tell(msgspec.structs.replace(received, text=""), code, key)
 
-        return (await self._admit(self._name, received.sender_id, received.sender, tell)).approved
+        return await self._admit(self._name, received.sender_id, received.sender, tell)
 
     async def handle(self, message: Message) -> None:
         """One envelope: what it becomes and its own end are one unit."""
@@ -111,18 +153,66 @@ class Reception:
             if text is None:
                 await self._room.run(end)
                 return
+        await self._slow_down(received)
+        text = read_command(text)
+        asked = ChatRequest(
+            channel=self._name,
+            chat=received.chat,
+            sender_id=received.sender_id,
+            sender=received.sender,
+            text=text,
+        )
+        if not received.files and (said := await self._answer(asked)) is not None:
+            told = self._tell(received, said, f"command:{received.chat}/{received.message_id}")
+            await self._room.run(c.Unit(commands=(*told, end), actor=self._room.actor))
+            return
         files, remarks = await self._fetch_files(received, message.id)
-        incoming = Incoming(
+        await self._hand_over(await self._describe(received, text, files, remarks), received, end)
+
+    async def _slow_down(self, received: ReceivedMessage) -> None:
+        """Two programs that answer each other go on, but slowly. What came is handled after the pause."""
+        pause = self._loops.count(received.sender_id)
+        if pause:
+            log.warning(
+                "%s: %s writes very fast; what they write waits %g s", self._name, received.sender_id, pause
+            )
+            await self._pauses.sleep(pause)
+
+    async def _describe(
+        self, received: ReceivedMessage, text: str, files: list[str], remarks: list[str]
+    ) -> Incoming:
+        wanted = await read_preferences(self._room, self._name, received.chat)
+        metadata: dict[str, Any] = {"address": msgspec.to_builtins(received.address)}
+        if received.thread is not None:
+            metadata["thread"] = received.thread
+        metadata |= {
+            name: value
+            for name, value in (
+                ("busy", wanted.busy or self._rules.busy),
+                ("noise", wanted.noise or self._rules.noise),
+                ("signature", self._rules.signature),
+            )
+            if value is not None
+        }
+        return Incoming(
             channel=self._name,
             sender=received.sender,
             sender_id=received.sender_id,
             text="\n\n".join(filter(None, [text, *remarks])),
             platform_id=f"{received.chat}/{received.message_id}",
             chat=received.chat,
+            sticky=self._rules.default_agent,
+            agent=await self._only_agent(received),
             files=tuple(files),
-            metadata={"address": msgspec.to_builtins(received.address)},
+            metadata=metadata,
         )
-        await self._hand_over(incoming, received, end)
+
+    async def _only_agent(self, received: ReceivedMessage) -> str | None:
+        """Guests write to one agent, and choose no other."""
+        role = await self._find_role(self._name, received.sender_id)
+        if role is not PersonRole.GUEST:
+            return None
+        return self._rules.default_agent or self._rules.agent_of_guests()
 
     async def _hand_over(self, incoming: Incoming, received: ReceivedMessage, end: c.Command) -> None:
         def also(notice: str | None) -> tuple[c.Command, ...]:
@@ -140,6 +230,8 @@ class Reception:
             await self._room.run(c.Unit(commands=(*told, end), actor=self._room.actor))
             return
         if result.receipts:
+            if incoming.metadata.get("busy") == BusyMode.INTERRUPT and not result.repeated:
+                self._interrupt(self._name, received.sender_id)
             self._taken(received.address)
 
     def tell_failure(self, message: Message) -> tuple[c.Command, ...]:
@@ -152,7 +244,7 @@ class Reception:
         message_id, _, index = (received.pressed or "").rpartition(":")
         try:
             asked = await self._room.get(message_id)
-            return str(asked.body["choices"][int(index)])
+            return str(asked.body.get("says", asked.body["choices"])[int(index)])
         except (MessageNotFound, KeyError, IndexError, ValueError, TypeError):
             log.info("%s: an unknown button was pressed: %r", self._name, received.pressed)
             return None

@@ -5,19 +5,31 @@ Of several processes one runs it, by a lease in the store.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 
-from postroom.channels.channel import Channel
+from postroom.channels.channel import Channel, WebhookAnswer, WebhookRequest
 from postroom.channels.chat_lanes import ChatLanes
+from postroom.channels.chat_rules import ChatRules
 from postroom.channels.delivery_worker import MAX_AGE_S, DeliveryWorker, read_address
 from postroom.channels.errors import ChannelMisconfigured
 from postroom.channels.intake_queue import intake, open_intake, read_chat
+from postroom.channels.loop_guard import LoopGuard
+from postroom.channels.model import Address
 from postroom.channels.pauses import Pauses, Sleep, Stopping
-from postroom.channels.reception import Admit, OfficeIntake, Reception
+from postroom.channels.reception import (
+    Admit,
+    AnswerCommand,
+    FindRole,
+    OfficeIntake,
+    Reception,
+    answer_nothing,
+    find_no_role,
+)
 from postroom.channels.typing_signs import TypingSigns
+from postroom.channels.waiting_words import WaitingWords
 from postroom.clock import Clock
 from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
@@ -50,6 +62,11 @@ class ChannelSetup(msgspec.Struct, frozen=True, kw_only=True):
     folders: Folders
     file_bytes: int = MAX_FILE_BYTES
     max_age_s: float = MAX_AGE_S
+    rules: ChatRules = ChatRules()
+    answer: AnswerCommand = answer_nothing
+    find_role: FindRole = find_no_role
+    # Ends the turns that work for somebody, so that they begin again with what was written meanwhile.
+    interrupt: Callable[[str, str], None] = lambda channel, sender: None
 
 
 class ChannelRunner:
@@ -96,30 +113,32 @@ class ChannelRunner:
         """Until it is known whether it receives: the status says so, or why not."""
         await self._settled.wait()
 
-    async def accept_webhook(self, headers: Mapping[str, str], body: bytes) -> int:
+    async def accept_webhook(self, request: WebhookRequest) -> WebhookAnswer:
         """What the platform pushed to this process: 503 while another has the channel or it is not ready."""
         if self._reception is None:
-            return 503
-        return await self._channel.accept_webhook(headers, body, self._reception.store)
+            return WebhookAnswer(503)
+        return await self._channel.accept_webhook(request, self._reception)
 
     async def _work(self) -> None:
         pauses = Pauses(self._sleep)
         self._status = ChannelStatus(running=True)
         await self._persist(pauses, self._channel.open)
         signs = TypingSigns(self._channel, pauses)
-        reception = self._make_reception(pauses, signs)
+        words = WaitingWords(self._room, self._name, pauses, self._setup.rules.long_turn_s)
+        reception = self._make_reception(pauses, signs, words)
         worker = self._make_worker(pauses)
 
         async def deliver(message: Message) -> None:
             address = read_address(message)
             if address is not None:
                 signs.stop(address.chat)
+                words.stop(message)
             await worker.deliver(message)
 
         async def receive() -> None:
             self._status = ChannelStatus(running=True, receiving=True)
             self._settled.set()
-            await self._channel.receive(reception.store)
+            await self._channel.receive(reception)
 
         envelopes = ChatLanes(
             self._room,
@@ -142,6 +161,7 @@ class ChannelRunner:
         finally:
             self._reception = None
             await signs.close()
+            await words.close()
 
     async def _persist(
         self, pauses: Pauses, work: Callable[[], Awaitable[None]], *, for_ever: bool = False
@@ -172,7 +192,13 @@ class ChannelRunner:
         self._status = ChannelStatus(running=True, problem=problem)
         self._settled.set()
 
-    def _make_reception(self, pauses: Pauses, signs: TypingSigns) -> Reception:
+    def _make_reception(self, pauses: Pauses, signs: TypingSigns, words: WaitingWords) -> Reception:
+        rules = self._setup.rules
+
+        def taken(address: Address) -> None:
+            signs.start(address)
+            words.start(address)
+
         return Reception(
             self._room,
             self._name,
@@ -182,7 +208,12 @@ class ChannelRunner:
             files=self._setup.files,
             file_bytes=self._setup.file_bytes,
             pauses=pauses,
-            taken=signs.start,
+            rules=rules,
+            loops=LoopGuard(self._clock, events=rules.loop_events, window_s=rules.loop_window_s),
+            answer=self._setup.answer,
+            find_role=self._setup.find_role,
+            interrupt=self._setup.interrupt,
+            taken=taken,
         )
 
     def _make_worker(self, pauses: Pauses) -> DeliveryWorker:

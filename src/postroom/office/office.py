@@ -33,6 +33,7 @@ from postroom.office.ledger_follower import LedgerFollower
 from postroom.office.pairing import Pairings
 from postroom.office.plugins import HookContext, PluginRegistry
 from postroom.office.ports import RoomPort
+from postroom.office.review_notices import ReviewNotices
 from postroom.office.sandboxes import sandbox_for
 from postroom.office.schedules import Missed, Scheduler, Schedules, house_zone
 from postroom.office.sessions import Sessions
@@ -89,10 +90,11 @@ class Office:
         self._defaults = Defaults(room, settings.channels.defaults)
         self._answering = _answering(settings)
         chats = [Chats(room, self._directory, self._folder / "chats")] if settings.replies.history else []
+        self._pairings = Pairings(room, deps.clock)
         self._clerk = LedgerFollower(
             room,
             ReplyCombiner(room, deps.replies),
-            [FailureNotices(room)],
+            [FailureNotices(room), ReviewNotices(room, self._pairings)],
             chats,
             shelf=FileRetention(
                 folder=self._folder / "files",
@@ -115,7 +117,6 @@ class Office:
         )
         self._heartbeats = Heartbeats(room, lambda: pulses(settings, home), deps.clock)
         self._board = Board(room, lambda: self._directory)
-        self._pairings = Pairings(room, deps.clock)
         self._rounds = (self._scheduler, self._heartbeats)
         self._going: list[asyncio.Task[None]] = []
         self._running: list[asyncio.Task[None]] = []
@@ -230,6 +231,11 @@ class Office:
         """Have every lane look whether its work is still wanted, as after a conversation was stopped."""
         for lane in self._lanes:
             lane.look_up()
+
+    def interrupt(self, channel: str, sender_id: str) -> None:
+        """End turns here that work for this person: they begin again, with what came meanwhile."""
+        for lane in self._lanes:
+            lane.interrupt(channel, sender_id)
 
     def start(self) -> None:
         self._running = [asyncio.create_task(lane.run()) for lane in self._lanes]

@@ -6,6 +6,7 @@ Everything is bounded: how long a code lives, how many strangers may wait, and h
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -39,6 +40,14 @@ class PairingNotFound(NotFound):
     code = "PAIRING_NOT_FOUND"
 
 
+class PersonRole(StrEnum):
+    """What somebody on a channel may do: everything, talk to everybody about their own, or only talk."""
+
+    OWNER = "owner"
+    MEMBER = "member"
+    GUEST = "guest"
+
+
 class PairingLimits(msgspec.Struct, frozen=True, kw_only=True):
     lifetime_s: float = 24 * 3600
     waiting: int = 100
@@ -56,12 +65,14 @@ class Pairing(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
     seen_at: int
     approved_at: int | None = None
+    role: PersonRole = PersonRole.MEMBER
 
     def document(self) -> dict[str, Any]:
         """In the shape clients know."""
         who = {"channel": self.channel, "senderId": self.sender_id, "sender": self.sender}
         if self.approved_at is not None:
-            return {**who, "approvedAt": self.approved_at // 1000, "approvedCode": self.code}
+            approved = {"approvedAt": self.approved_at // 1000, "approvedCode": self.code}
+            return {**who, **approved, "role": self.role.value}
         return {
             **who,
             "code": self.code,
@@ -71,10 +82,11 @@ class Pairing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admission(msgspec.Struct, frozen=True):
-    """Whether somebody may write, and what to tell them; usually nothing."""
+    """Whether somebody may write and as whom, and what to tell them; usually nothing."""
 
     approved: bool
     reply: str | None = None
+    role: PersonRole | None = None
 
 
 def reply_with(code: str) -> str:
@@ -115,7 +127,7 @@ class Pairings:
             if known.sender != sender or (known.approved_at is None and stale):
                 seen = msgspec.structs.replace(known, sender=sender, seen_at=max(now, known.seen_at))
                 await self._room.run(self._put(seen, document.version))
-            return Admission(known.approved_at is not None)
+            return Admission(known.approved_at is not None, role=known.role if known.approved_at else None)
 
         return await persistently(step)
 
@@ -126,12 +138,30 @@ class Pairings:
     async def approved(self) -> list[Pairing]:
         return [pairing for pairing in await self._all() if pairing.approved_at is not None]
 
-    async def approve(self, code: str) -> Pairing:
+    async def find_role(self, channel: str, sender_id: str) -> PersonRole | None:
+        """None: they may not write."""
+        document = await self._room.document(PAIRING, _key(channel, sender_id))
+        known = _pairing(document) if document else None
+        return known.role if known is not None and known.approved_at is not None else None
+
+    async def approve(self, code: str, role: PersonRole | None = None) -> Pairing:
+        """The first person of all becomes an owner, since nobody else could be it; later ones are members."""
+
         async def step() -> Pairing:
             document, known = await self._waiting_with(code)
-            done = msgspec.structs.replace(known, approved_at=self._clock.now())
+            given = role or (PersonRole.MEMBER if await self.approved() else PersonRole.OWNER)
+            done = msgspec.structs.replace(known, approved_at=self._clock.now(), role=given)
             await self._room.run(self._put(done, document.version))
             return done
+
+        return await persistently(step)
+
+    async def change_role(self, channel: str, sender_id: str, role: PersonRole) -> Pairing:
+        async def step() -> Pairing:
+            document, known = await self._approved_as(channel, sender_id)
+            changed = msgspec.structs.replace(known, role=role)
+            await self._room.run(self._put(changed, document.version))
+            return changed
 
         return await persistently(step)
 
@@ -147,15 +177,19 @@ class Pairings:
 
     async def revoke(self, channel: str, sender_id: str) -> Pairing:
         async def step() -> Pairing:
-            there = is_text(channel) and is_text(sender_id)
-            document = await self._room.document(PAIRING, _key(channel, sender_id)) if there else None
-            known = _pairing(document) if document else None
-            if document is None or known is None or known.approved_at is None:
-                raise PairingNotFound(channel=channel, sender_id=sender_id)
+            document, known = await self._approved_as(channel, sender_id)
             await self._room.run(self._drop(document))
             return known
 
         return await persistently(step)
+
+    async def _approved_as(self, channel: str, sender_id: str) -> tuple[Document, Pairing]:
+        there = is_text(channel) and is_text(sender_id)
+        document = await self._room.document(PAIRING, _key(channel, sender_id)) if there else None
+        known = _pairing(document) if document else None
+        if document is None or known is None or known.approved_at is None:
+            raise PairingNotFound(channel=channel, sender_id=sender_id)
+        return document, known
 
     async def _stranger(
         self,

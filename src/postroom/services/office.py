@@ -5,7 +5,7 @@ pay for the rest.
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from postroom.services.office_context import OfficeContext
+from postroom.services.office_context import ChannelControl, OfficeContext
 
 if TYPE_CHECKING:
     from postroom.services.agents import AgentService
@@ -32,6 +32,11 @@ class OfficeServices:
     def __init__(self, context: OfficeContext, lake: "LakeReader | None" = None) -> None:
         self._office = context
         self._lake_reader = lake
+
+    @property
+    def channels(self) -> ChannelControl:
+        """The channels of this process, for what platforms push to them."""
+        return self._office.channels
 
     @cached_property
     def agents(self) -> "AgentService":

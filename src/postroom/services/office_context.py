@@ -3,7 +3,7 @@
 A server has all of it open. A single command opens the room only when a use case asks for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -48,6 +48,12 @@ class ChannelControl(Protocol):
 
     async def stop(self, channel: str) -> bool: ...
 
+    async def accept_webhook(
+        self, channel: str, method: str, headers: Mapping[str, str], query: Mapping[str, str], body: bytes
+    ) -> tuple[int, str]:
+        """What a platform pushed: the status and the text of the answer."""
+        ...
+
 
 class NoChannels:
     """A process without channels of its own: nothing can be started."""
@@ -60,6 +66,11 @@ class NoChannels:
 
     async def stop(self, channel: str) -> bool:
         return False
+
+    async def accept_webhook(
+        self, channel: str, method: str, headers: Mapping[str, str], query: Mapping[str, str], body: bytes
+    ) -> tuple[int, str]:
+        return 404, ""
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -17,6 +17,7 @@ from postroom.settings.agents import (
     Teams,
 )
 from postroom.settings.base_urls import BaseUrl
+from postroom.settings.channels import ChannelSettings
 from postroom.settings.defaults import (
     DEFAULT_AGENTS,
     DEFAULT_MODELS,
@@ -51,29 +52,6 @@ from postroom.settings.sections import (
 class WorkspaceSettings(SharedPart):
     path: str = Field(default=DEFAULT_WORKSPACE, description="The folder of the agents' folders")
     name: str = Field(default="", description="A name to show")
-
-
-class BotChannel(SharedPart):
-    bot_token: Secret | None = Field(default=None, description="The bot's token, from the platform")
-
-
-class TelegramChannelSettings(BotChannel):
-    base_url: BaseUrl | None = Field(
-        default=None, description="Of a Bot API server of your own, instead of Telegram's"
-    )
-    max_age_hours: Annotated[float, Field(gt=0)] = Field(
-        default=24, description="An answer older than this is not sent any more, but a dead letter"
-    )
-
-
-class ChannelSettings(SharedPart):
-    enabled: tuple[str, ...] = Field(default=(), description="The channels to start")
-    discord: BotChannel = BotChannel()
-    telegram: TelegramChannelSettings = TelegramChannelSettings()
-    whatsapp: SharedPart = Field(default=SharedPart(), description="What other programs keep of WhatsApp")
-    defaults: dict[str, str] = Field(
-        default_factory=dict, description="By chat: the agent or team it writes to without an @"
-    )
 
 
 class Model(SharedPart):

@@ -28,7 +28,7 @@ from aiogram.types import (
 from aiohttp import ClientError
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.channel import Channel, Sink, Store
+from postroom.channels.channel import Channel, Sink, Store, WebhookAnswer, WebhookRequest
 from postroom.channels.errors import ChannelMisconfigured, FileUnavailable
 from postroom.channels.model import Address, Choice, Envelope, Piece, ReceivedFile, ReceivedMessage
 from postroom.channels.telegram.markup import CAPABILITIES, render_entities
@@ -111,17 +111,17 @@ class TelegramChannel(Channel):
             )
             raise ChannelMisconfigured(channel=self._name, reason=reason) from None
 
-    async def accept_webhook(self, headers: Mapping[str, str], body: bytes, store: Store) -> int:
-        given = headers.get(SECRET_HEADER, "")
+    async def accept_webhook(self, request: WebhookRequest, store: Store) -> WebhookAnswer:
+        given = request.headers.get(SECRET_HEADER, "")
         if not self._webhook_secret or not hmac.compare_digest(given.encode(), self._webhook_secret.encode()):
-            return 401
+            return WebhookAnswer(401)
         try:
-            update = json.loads(body)
+            update = json.loads(request.body)
             envelope = Envelope(str(update["update_id"]), update)
         except (ValueError, KeyError, TypeError):
-            return 400
+            return WebhookAnswer(400)
         await store([envelope])
-        return 200
+        return WebhookAnswer(200)
 
     def read(self, envelope: Envelope) -> ReceivedMessage | None:
         return read_update(envelope, self._identity)
@@ -172,6 +172,15 @@ class TelegramChannel(Channel):
             raise FileUnavailable(name=file.name, reason=refusal.message) from None
         except (TimeoutError, TelegramAPIError, ClientError, OSError) as error:
             raise FileUnavailable(name=file.name, reason=f"Telegram did not send it ({error}).") from None
+
+    async def edit(self, address: Address, platform_id: str, piece: Piece) -> None:
+        entities = [MessageEntity(**entity) for entity in render_entities(piece.text)]
+        try:
+            await self._bot.edit_message_text(
+                piece.text.text, chat_id=address.chat, message_id=int(platform_id), entities=entities
+            )
+        except Exception as error:
+            raise explain(error) from error
 
     async def show_typing(self, address: Address) -> None:
         thread = int(address.thread) if address.thread else None

@@ -20,7 +20,7 @@ from postroom.kernel.model import Message
 from postroom.office import queues
 from postroom.office.guards.budgets import STOPPED, BudgetGuard, conversation_of
 from postroom.office.guards.loops import WHOLE_WAY, way_back
-from postroom.office.guards.notices import Trip, notice, warning
+from postroom.office.guards.notices import Trip, list_answers, notice, warning
 from postroom.office.guards.rules import GuardRules
 from postroom.office.lanes.batches import Batch
 from postroom.office.ports import RoomPort
@@ -117,7 +117,13 @@ class BudgetHolds:
             actor=agent,
         )
         log.warning("%s is frozen: the guard %s was reached by @%s", trip.account, trip.guard, agent)
-        told = outcomes.tell(cause, agent, notice(trip, self._rules.days.zone), kind="office.notice")
+        told = outcomes.tell(
+            cause,
+            agent,
+            notice(trip, self._rules.days.zone),
+            kind="office.notice",
+            choices=list_answers(trip),
+        )
         if trip.talk is None:
             told = [*_once(f"{trip.account} {trip.limit} {_person(cause)}", agent), *told]
         return [freeze, record], told

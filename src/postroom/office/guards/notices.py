@@ -44,9 +44,24 @@ def notice(trip: Trip, zone: str) -> str:
         f"Answer /continue {mark} to let it go on, or /stop {mark} to end it.",
     ]
     if trip.guard is BudgetGuard.COST:
-        more = dollars(2 * (trip.limit or 0) or 10_000_000).removeprefix("$")
+        more = _raised(trip)
         lines.append(f"/raise {more} {mark} would set its limit to ${more}.")
     return "\n".join(lines)
+
+
+def list_answers(trip: Trip) -> dict[str, str]:
+    """What a person can decide about it: a button, and the words it stands for."""
+    if trip.talk is None:
+        return {}
+    mark = code(trip.talk)
+    answers = {"Continue": f"/continue {mark}", "Stop": f"/stop {mark}"}
+    if trip.guard is BudgetGuard.COST:
+        answers[f"Raise to ${_raised(trip)}"] = f"/raise {_raised(trip)} {mark}"
+    return answers
+
+
+def _raised(trip: Trip) -> str:
+    return dollars(2 * (trip.limit or 0) or 10_000_000).removeprefix("$")
 
 
 def _hops(trip: Trip) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Container, Sequence
 import msgspec
 
 from postroom.kernel.model import Message
+from postroom.office.chat_preferences import BusyMode
 
 BETWEEN = "\n\n------\n\n"
 # Whoever was away or has just joined reads the last posts of a room, not all of them.
@@ -100,6 +101,11 @@ def is_combined(message: Message) -> bool:
     return isinstance(message.body, dict) and message.body.get("replies") == "combined"
 
 
+def is_alone(message: Message) -> bool:
+    """Whether its chat wants an answer to each message."""
+    return message.from_agent is None and message.metadata.get("busy") == BusyMode.QUEUE
+
+
 def person_of(message: Message) -> Person:
     """Whom an answer is for, and in which thread of theirs."""
     return (message.channel, message.sender_id or message.sender, thread_of(message))
@@ -107,9 +113,13 @@ def person_of(message: Message) -> Person:
 
 def join(first: Message, waiting: Sequence[Message]) -> list[Message]:
     """What is answered together with `first`, of what waits behind it: as much as one prompt may hold."""
-    if first.attempts > 1 or first.subscription is not None:
+    if first.attempts > 1 or first.subscription is not None or is_alone(first):
         return []
-    mail = [each for each in waiting if each.id != first.id and person_of(each) == person_of(first)]
+    mail = [
+        each
+        for each in waiting
+        if each.id != first.id and person_of(each) == person_of(first) and not is_alone(each)
+    ]
     return _portions([first, *(each for each in mail if not each.attempts)])[0][1:]
 
 

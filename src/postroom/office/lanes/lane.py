@@ -54,6 +54,13 @@ class Lane:
         """Look at once whether what is in hand is still ours: somebody may have cancelled it."""
         self._look.set()
 
+    def interrupt(self, channel: str, sender_id: str) -> None:
+        """End the turn in hand if it is for this person: it begins again, with what came meanwhile."""
+        if self._in_hand is not None:
+            primary = self._in_hand[0].primary
+            if (primary.channel, primary.sender_id) == (channel, sender_id):
+                self._drop("its person wrote more")
+
     async def run(self) -> None:
         try:
             while not self._stopping.is_set():

@@ -12,6 +12,7 @@ from postroom.errors import ClaimLost, Invalid, NotFound, QueueClosed, QueueFull
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
 from postroom.office import queues
+from postroom.office.chat_preferences import NoiseLevel
 from postroom.office.files import Folders
 from postroom.office.guards.admission_check import AdmissionCheck
 from postroom.office.guards.admissions import TurnAdmission
@@ -109,7 +110,9 @@ class TurnRunner:
                 await self._serve(batch, admission, progress)
 
     def _progress(self, batch: Batch) -> TurnProgress:
-        verbose = self._deps.verbose and not is_combined(batch.primary)
+        noise = batch.primary.metadata.get("noise")
+        verbose = self._deps.verbose if noise is None else noise != NoiseLevel.FINAL
+        verbose = verbose and not is_combined(batch.primary)
         return TurnProgress(self._room, self._worker.agent, batch.primary, verbose=verbose)
 
     async def _waits(self, batch: Batch) -> bool:
@@ -206,6 +209,9 @@ class TurnRunner:
     async def _reply(self, primary: Message, answer: str, turn: TurnResult, notes: list[str]) -> ReplyText:
         """What is one part of a combined answer is signed and shortened with the others."""
         rules, agent, folders = self._deps.replies, self._worker.agent, self._worker.folders
+        signature = primary.metadata.get("signature")
+        if isinstance(signature, bool):
+            rules = msgspec.structs.replace(rules, signature=signature)
         reply = await asyncio.to_thread(replies.collect, answer, turn.turn_id, folders, rules)
         reply = await self._through_plugins(primary, reply)
         if is_combined(primary):

@@ -3,7 +3,7 @@
 The reply is written only with the completion, so a retry never repeats what was already sent.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -187,11 +187,13 @@ def tell(
     metadata: dict[str, Any] | None = None,
     together: Sequence[str] = (),
     whole: str = "",
+    choices: Mapping[str, str] | None = None,
 ) -> list[c.Command]:
     """Something for the person behind a message; nothing when there is nobody who would read it.
 
     `parts` are the messages whose answers it holds, when it holds several; `together` are the
-    conversations that were answered in the same turn; `whole` is all of a text that begins with this one."""
+    conversations that were answered in the same turn; `whole` is all of a text that begins with this one;
+    `choices` are buttons, and what each says."""
     if cause.channel is None or cause.channel in queues.SILENT:
         return []
     body: dict[str, object] = {"text": fitted(text), "original": fitted(text_of(cause), 32 * 1024)}
@@ -201,6 +203,8 @@ def tell(
         body["parts"] = list(parts)
     if together:
         body["together"] = list(together)
+    if choices:
+        body |= {"choices": list(choices), "says": list(choices.values())}
     reply = _derived(cause, agent, body, kind)
     reply.agent = agent
     reply.files = list(files) or None

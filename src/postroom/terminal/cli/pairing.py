@@ -1,12 +1,16 @@
 """`postroom pairing`: who may write."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
-from postroom.terminal.cli.options import argument
+from postroom.terminal.cli.errors import Unclear
+from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import TextTable, table
 from postroom.terminal.cli.store_access import CommandContext
+
+if TYPE_CHECKING:
+    from postroom.office.pairing import PersonRole
 
 app = group("pairing", "Pairing: who has asked to write, and who may.")
 
@@ -43,18 +47,50 @@ async def list_approved(at: CommandContext) -> None:
 
 def _render(waiting: list[dict[str, Any]], paired: list[dict[str, Any]]) -> TextTable | str:
     rows = [("waits", one["channel"], one["sender"], one["senderId"], one["code"]) for one in waiting]
-    rows += [("paired", one["channel"], one["sender"], one["senderId"], "") for one in paired]
+    rows += [(one["role"], one["channel"], one["sender"], one["senderId"], "") for one in paired]
     return table(["", "channel", "name", "id", "code"], rows) if rows else "Nobody."
 
 
-@command(app, "approve", store=False, examples=["postroom pairing approve ABCD2345"])
+@command(
+    app,
+    "approve",
+    store=False,
+    examples=["postroom pairing approve ABCD2345", "postroom pairing approve ABCD2345 --role guest"],
+)
 async def approve(
-    at: CommandContext, code: Annotated[str, argument("CODE", "What the stranger was told.")]
+    at: CommandContext,
+    code: Annotated[str, argument("CODE", "What the stranger was told.")],
+    role: Annotated[
+        str | None, option("ROLE", "owner, member or guest; the first of all is an owner.", "--role")
+    ] = None,
 ) -> None:
     """Let the person with this code write."""
+    given = None if role is None else _read_role(role)
     async with at.office() as office:
-        paired = await office.pairing.approve(at.caller, code)
-    at.out.show(paired.document(), f"{paired.sender} on {paired.channel} may write.")
+        paired = await office.pairing.approve(at.caller, code, given)
+    at.out.show(paired.document(), f"{paired.sender} on {paired.channel} may write, as {paired.role}.")
+
+
+@command(app, "role", store=False, examples=["postroom pairing role telegram 42 owner"])
+async def change_role(
+    at: CommandContext,
+    channel: Channel,
+    sender: Annotated[str, argument("ID", "The sender's id.")],
+    role: Annotated[str, argument("ROLE", "owner, member or guest.")],
+) -> None:
+    """Say what a person may do: decide about everything, about their own, or only talk."""
+    given = _read_role(role)
+    async with at.office() as office:
+        paired = await office.pairing.change_role(at.caller, channel, sender, given)
+    at.out.show(paired.document(), f"{paired.sender} on {paired.channel} is {paired.role} now.")
+
+
+def _read_role(role: str) -> "PersonRole":
+    from postroom.office.pairing import PersonRole
+
+    if role.lower() not in PersonRole:
+        raise Unclear(f"{role} is no role; there are {', '.join(PersonRole)}")
+    return PersonRole(role.lower())
 
 
 @command(app, "dismiss", store=False, examples=["postroom pairing dismiss ABCD2345"])
