@@ -30,3 +30,5 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     typing_s: float | None = None
     # Sending again under the same key does nothing twice, so an ambiguous piece may be repeated.
     repeatable: bool = False
+    # How long it knows keys; none: for ever.
+    repeatable_s: float | None = None

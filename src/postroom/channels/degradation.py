@@ -12,6 +12,7 @@ from postroom.channels.model import Choice, Piece, PieceKind
 from postroom.channels.splitting import split
 from postroom.channels.styled_text import StyledText
 from postroom.office.files import FileRefused, Folders, check_outgoing
+from postroom.office.tags import for_people
 from postroom.services.chat_commands import COMMANDS, OF_GUARDS
 
 _COMMAND = re.compile(rf"(?<!\S)/({'|'.join([*COMMANDS, *OF_GUARDS])})\b")
@@ -36,7 +37,7 @@ def make_pieces(reply: Reply, capabilities: Capabilities, folders: Folders) -> l
             remarks.append(f"(The file {Path(path).name} is not here: {reason}.)")
         else:
             pieces.append(Piece(kind=PieceKind.FILE, path=path))
-    text = reply.text
+    text = for_people(reply.text)
     buttons = _fit_buttons(reply.choices, capabilities)
     if reply.choices and not buttons:
         words = reply.says or [choice.label for choice in reply.choices]

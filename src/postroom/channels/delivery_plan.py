@@ -33,6 +33,8 @@ class PlannedPiece(msgspec.Struct, frozen=True, kw_only=True):
     platform_id: str | None = None
     # Why it is ambiguous or abandoned, or was not sent the last time.
     reason: str | None = None
+    # When it was sent last, as far as the plan knows.
+    sent_at: int = 0
     # Failures in a row; waiting because the platform asks for it is none.
     failures: int = 0
     # Says that something before it may be missing, instead of something of its own.

@@ -93,7 +93,7 @@ class DeliveryWorker:
                 delivery.plan = delivery.plan.abandon_rest("it waited too long and would be out of place now")
                 break
             planned = delivery.plan.pieces[index]
-            if planned.state is PieceState.SENT and not self._channel.capabilities.repeatable:
+            if planned.state is PieceState.SENT and not self._may_repeat(planned):
                 self._mark_ambiguous(delivery, index, "the program stopped while it was being sent")
                 continue
             await self._send_piece(delivery, index)
@@ -128,6 +128,12 @@ class DeliveryWorker:
         await self._room.run(complete)
         return True
 
+    def _may_repeat(self, planned: PlannedPiece) -> bool:
+        """Whether the platform still knows the key under which it was sent."""
+        can = self._channel.capabilities
+        age = self._clock.now() - planned.sent_at
+        return can.repeatable and (can.repeatable_s is None or age < can.repeatable_s * SECOND)
+
     async def _open(self, message: Message) -> _Delivery | None:
         document = await self._room.document(DELIVERY, message.id)
         if document is not None:
@@ -145,7 +151,7 @@ class DeliveryWorker:
 
     async def _send_piece(self, delivery: _Delivery, index: int) -> None:
         await self._wait_for_quiet()
-        delivery.plan = delivery.plan.change(index, state=PieceState.SENT)
+        delivery.plan = delivery.plan.change(index, state=PieceState.SENT, sent_at=self._clock.now())
         await self._save(delivery)
         piece = delivery.plan.pieces[index].piece
         address = delivery.plan.address
@@ -195,7 +201,7 @@ class DeliveryWorker:
             case Undeliverable():
                 delivery.plan = delivery.plan.change(index, state=PieceState.ABANDONED, reason=problem.reason)
                 await self._save(delivery)
-            case MaybeSent() if not self._channel.capabilities.repeatable:
+            case MaybeSent() if not self._may_repeat(planned):
                 self._mark_ambiguous(delivery, index, problem.reason)
                 await self._save(delivery)
             case NotSent() | MaybeSent():

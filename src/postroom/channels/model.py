@@ -20,6 +20,8 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
     chat: str
     thread: str | None = None
+    # What the thread is about, on platforms that say so.
+    title: str | None = None
     reply_to: str | None = None
 
 
@@ -40,6 +42,7 @@ class ReceivedMessage(msgspec.Struct, frozen=True, kw_only=True):
     sender: str
     text: str = ""
     thread: str | None = None
+    title: str | None = None
     files: tuple[ReceivedFile, ...] = ()
     # False in a group where the bot was not meant.
     addressed: bool = True
@@ -47,12 +50,13 @@ class ReceivedMessage(msgspec.Struct, frozen=True, kw_only=True):
     pressed: str | None = None
     # What the platform needs to be told that the press has arrived.
     press_handle: str | None = None
-    # The message an answer points at; usually this one.
+    # The message an answer points at, if not this one; empty: none.
     answers: str | None = None
 
     @property
     def address(self) -> Address:
-        return Address(chat=self.chat, thread=self.thread, reply_to=self.answers or self.message_id)
+        reply_to = self.message_id if self.answers is None else self.answers or None
+        return Address(chat=self.chat, thread=self.thread, title=self.title, reply_to=reply_to)
 
 
 class Choice(msgspec.Struct, frozen=True):

@@ -117,7 +117,8 @@ class Reception:
             if admission.approved:
                 accepted.append((envelope, received))
         # What strangers write costs no disk, not even a place in the platform's stream.
-        await self._queue.append(accepted, cursor if accepted or leaves_something else None)
+        moves = bool(accepted) or leaves_something or not envelopes
+        await self._queue.append(accepted, cursor if moves else None)
 
     async def read_cursor(self) -> dict[str, Any]:
         return await self._queue.read_cursor()

@@ -80,6 +80,20 @@ def parse(text: str) -> list[Part]:
     return parts
 
 
+def for_people(text: str) -> str:
+    """With hand-offs and posts as sentences: who reads it in a chat knows nothing of tags."""
+    shown: list[str] = []
+    for part in parse(text):
+        match part:
+            case Mention(ids=ids, text=said):
+                shown.append(f"→ {', '.join(f'@{each}' for each in ids)}: {said}")
+            case RoomPost(team=team, text=said):
+                shown.append(f"→ #{team}: {said}")
+            case _:
+                shown.append(part.source)
+    return "".join(shown)
+
+
 def shared_context(parts: Iterable[Part]) -> str:
     """What stands outside the mentions. Room posts and file tags belong to it."""
     return "".join(part.source for part in parts if not isinstance(part, Mention)).strip()

@@ -86,6 +86,9 @@ class EmailChannelSettings(ChannelPart):
     security: Literal["tls", "starttls", "none"] = Field(
         default="tls", description="How both are reached; none only for a server on the same machine"
     )
+    verify_senders: bool = Field(
+        default=True, description="Take only mail whose sender the provider has checked (dmarc=pass)"
+    )
     folder: str = Field(default="INBOX", description="The folder that is read")
     poll_s: Annotated[float, Field(gt=0)] = Field(default=30, description="How often new mail is looked for")
 

@@ -22,6 +22,7 @@ from postroom.testing.platforms.signal import FakeSignal
 from postroom.testing.platforms.slack import FakeSlack
 from postroom.testing.platforms.telegram import FakeTelegram
 from postroom.testing.platforms.transcript import Act, Attachment, Delivery, OfferedButton, Transcript
+from postroom.testing.platforms.webhook import FakeWebhook
 from postroom.testing.platforms.whatsapp import FakeWhatsApp
 from postroom.testing.platforms.whatsapp.messages import MessageTemplate
 
@@ -40,6 +41,7 @@ __all__ = [
     "FakeSignal",
     "FakeSlack",
     "FakeTelegram",
+    "FakeWebhook",
     "FakeWhatsApp",
     "Fault",
     "FaultPlan",

@@ -4,6 +4,7 @@ from typing import Any
 
 from postroom.channels.capabilities import Capabilities
 from postroom.channels.styled_text import Style, StyledText
+from postroom.channels.utf16 import utf16_length
 
 ENTITIES = {
     Style.BOLD: "bold",
@@ -15,10 +16,6 @@ ENTITIES = {
     Style.LINK: "text_link",
 }
 LINKS = ("http://", "https://", "tg://", "mailto:")
-
-
-def utf16_length(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def measure(styled: StyledText) -> int:
