@@ -11,7 +11,7 @@ from postroom.channels.errors import FileUnavailable
 from postroom.channels.model import Address, Envelope, Piece, ReceivedFile, ReceivedMessage
 
 
-class Store(Protocol):
+class EnvelopeStore(Protocol):
     """Where envelopes go, and how far the platform was read, for platforms that do not keep that."""
 
     async def __call__(self, envelopes: Sequence[Envelope], cursor: Mapping[str, Any] | None = None) -> None:
@@ -51,7 +51,7 @@ class Channel(ABC):
     capabilities: ClassVar[Capabilities]
 
     @abstractmethod
-    async def receive(self, store: Store) -> None:
+    async def receive(self, store: EnvelopeStore) -> None:
         """Until cancelled: reads the platform, hands envelopes to `store`, then acknowledges them."""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Channel(ABC):
         """Puts a text in the place of one that was sent; only asked of platforms with edits."""
         raise NotImplementedError
 
-    async def accept_webhook(self, request: WebhookRequest, store: Store) -> WebhookAnswer:
+    async def accept_webhook(self, request: WebhookRequest, store: EnvelopeStore) -> WebhookAnswer:
         """Takes what the platform pushes; what it is answered."""
         return WebhookAnswer(404)
 

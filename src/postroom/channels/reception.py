@@ -67,7 +67,7 @@ async def find_no_role(channel: str, sender_id: str) -> PersonRole | None:
 
 
 class Reception:
-    """Where a channel's envelopes go: it is the channel's `Store`."""
+    """Where a channel's envelopes go: it is the channel's `EnvelopeStore`."""
 
     def __init__(
         self,

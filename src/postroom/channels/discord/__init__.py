@@ -11,7 +11,7 @@ from postroom.channels.missing_library import load_channel
 
 def build(name: str, options: Mapping[str, Any]) -> Channel:
     module = load_channel(name, "discord", "discord", "postroom.channels.discord.channel")
-    return module.DiscordChannel(name, options)
+    return module.DiscordBotChannel(name, options)
 
 
 KIND = ChannelKind(platform="discord", label="Discord", capabilities=CAPABILITIES, build=build)

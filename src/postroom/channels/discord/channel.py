@@ -19,7 +19,7 @@ import discord.http
 import yarl
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.channel import Channel, Sink, Store
+from postroom.channels.channel import Channel, EnvelopeStore, Sink
 from postroom.channels.discord.events import COMMAND, make_envelope, read_event
 from postroom.channels.discord.markup import CAPABILITIES, render
 from postroom.channels.errors import (
@@ -68,7 +68,7 @@ class _GatewayClient(discord.Client):
             self.told.put_nowait((event["t"], event["d"]))
 
 
-class DiscordChannel(Channel):
+class DiscordBotChannel(Channel):
     capabilities: ClassVar[Capabilities] = CAPABILITIES
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
@@ -111,7 +111,7 @@ class DiscordChannel(Channel):
         if client is not None:
             await client.close()
 
-    async def receive(self, store: Store) -> None:
+    async def receive(self, store: EnvelopeStore) -> None:
         client = self._client
         if client is None or client.is_closed() or client.ws is not None:
             client = await self._log_in()
@@ -132,7 +132,7 @@ class DiscordChannel(Channel):
             raise ChannelMisconfigured(channel=self._name, reason=reason) from None
         raise ConnectionError("Discord closed the connection.")
 
-    async def _store_all(self, client: _GatewayClient, store: Store) -> None:
+    async def _store_all(self, client: _GatewayClient, store: EnvelopeStore) -> None:
         """One after the other, in the order in which they were told."""
         while True:
             kind, data = await client.told.get()
@@ -146,7 +146,7 @@ class DiscordChannel(Channel):
                 if kind == "INTERACTION_CREATE":
                     await self._acknowledge(client, data)
 
-    async def _store(self, envelope: Envelope, store: Store) -> None:
+    async def _store(self, envelope: Envelope, store: EnvelopeStore) -> None:
         data = envelope.raw["data"]
         if envelope.raw["kind"] == "MESSAGE_CREATE":
             chat = data["channel_id"]
@@ -157,7 +157,7 @@ class DiscordChannel(Channel):
         if read_event(envelope, self._bot) is not None:
             await store([envelope], self._last)
 
-    async def _catch_up(self, client: _GatewayClient, chat: str, last: str, store: Store) -> None:
+    async def _catch_up(self, client: _GatewayClient, chat: str, last: str, store: EnvelopeStore) -> None:
         while True:
             try:
                 page = await client.http.logs_from(int(chat), PAGE, after=int(last))

@@ -14,7 +14,7 @@ import aiosmtplib
 from imap_tools import MailboxLoginError
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.channel import Channel, Sink, Store
+from postroom.channels.channel import Channel, EnvelopeStore, Sink
 from postroom.channels.email import CAPABILITIES
 from postroom.channels.email.mailbox import ImapMailbox
 from postroom.channels.email.mails import make_envelope, parse_mail, read_mail
@@ -52,7 +52,7 @@ class EmailChannel(Channel):
         self._verified = bool(options.get("verify_senders", True))
         self._poll_s = float(options.get("poll_s") or 30)
 
-    async def receive(self, store: Store) -> None:
+    async def receive(self, store: EnvelopeStore) -> None:
         box = ImapMailbox(self._options)
         try:
             try:
@@ -74,7 +74,9 @@ class EmailChannel(Channel):
         finally:
             box.close()
 
-    async def _read_new(self, box: ImapMailbox, cursor: dict[str, Any], store: Store) -> dict[str, Any]:
+    async def _read_new(
+        self, box: ImapMailbox, cursor: dict[str, Any], store: EnvelopeStore
+    ) -> dict[str, Any]:
         next_uid = cursor["uid"]
         for uid in await _in_thread(box, lambda: box.find_new(next_uid)):
             raw = await _in_thread(box, lambda uid=uid: box.fetch(uid))

@@ -12,7 +12,7 @@ import aiohttp
 import nio
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.channel import Channel, Sink, Store
+from postroom.channels.channel import Channel, EnvelopeStore, Sink
 from postroom.channels.errors import (
     ChannelMisconfigured,
     FileUnavailable,
@@ -62,7 +62,7 @@ class MatrixChannel(Channel):
     async def close(self) -> None:
         await self._client.close()
 
-    async def receive(self, store: Store) -> None:
+    async def receive(self, store: EnvelopeStore) -> None:
         since = (await store.read_cursor()).get("since")
         # The first sync tells of all rooms; only of what comes after the kept place messages are taken.
         full = True

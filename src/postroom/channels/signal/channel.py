@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.channel import Channel, Sink, Store
+from postroom.channels.channel import Channel, EnvelopeStore, Sink
 from postroom.channels.errors import (
     ChannelMisconfigured,
     FileUnavailable,
@@ -50,7 +50,7 @@ class SignalChannel(Channel):
         await self._receiving.close()
         await self._sending.close()
 
-    async def receive(self, store: Store) -> None:
+    async def receive(self, store: EnvelopeStore) -> None:
         while True:
             try:
                 told = await self._receiving.call(

@@ -17,7 +17,7 @@ from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.channel import Channel, Sink, Store, WebhookAnswer, WebhookRequest
+from postroom.channels.channel import Channel, EnvelopeStore, Sink, WebhookAnswer, WebhookRequest
 from postroom.channels.errors import (
     ChannelMisconfigured,
     FileUnavailable,
@@ -71,7 +71,7 @@ class SlackChannel(Channel):
             raise ChannelMisconfigured(channel=self._name, reason=reason) from None
         self._bot = str(me["user_id"])
 
-    async def receive(self, store: Store) -> None:
+    async def receive(self, store: EnvelopeStore) -> None:
         if not self._app_token:
             await asyncio.Event().wait()
         client = SocketModeClient(app_token=str(self._app_token), web_client=self._web)
@@ -98,7 +98,7 @@ class SlackChannel(Channel):
         finally:
             await client.close()
 
-    async def accept_webhook(self, request: WebhookRequest, store: Store) -> WebhookAnswer:
+    async def accept_webhook(self, request: WebhookRequest, store: EnvelopeStore) -> WebhookAnswer:
         if self._verifier is None or not self._verifier.is_valid_request(request.body, dict(request.headers)):
             return WebhookAnswer(401)
         try:
@@ -110,7 +110,7 @@ class SlackChannel(Channel):
         await self._store(kind, payload, store)
         return WebhookAnswer(200)
 
-    async def _store(self, kind: str, payload: dict[str, Any], store: Store) -> None:
+    async def _store(self, kind: str, payload: dict[str, Any], store: EnvelopeStore) -> None:
         envelope = make_envelope(kind, payload)
         if envelope is None or read_event(envelope, self._bot) is None:
             return

@@ -28,7 +28,7 @@ from aiogram.types import (
 from aiohttp import ClientError
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.channel import Channel, Sink, Store, WebhookAnswer, WebhookRequest
+from postroom.channels.channel import Channel, EnvelopeStore, Sink, WebhookAnswer, WebhookRequest
 from postroom.channels.errors import ChannelMisconfigured, FileUnavailable
 from postroom.channels.model import Address, Choice, Envelope, Piece, ReceivedFile, ReceivedMessage
 from postroom.channels.telegram.markup import CAPABILITIES, render_entities
@@ -86,7 +86,7 @@ class TelegramChannel(Channel):
     async def close(self) -> None:
         await self._bot.session.close()
 
-    async def receive(self, store: Store) -> None:
+    async def receive(self, store: EnvelopeStore) -> None:
         if self._webhook_url:
             await self._bot.set_webhook(
                 str(self._webhook_url), secret_token=self._webhook_secret, allowed_updates=list(KINDS)
@@ -111,7 +111,7 @@ class TelegramChannel(Channel):
             )
             raise ChannelMisconfigured(channel=self._name, reason=reason) from None
 
-    async def accept_webhook(self, request: WebhookRequest, store: Store) -> WebhookAnswer:
+    async def accept_webhook(self, request: WebhookRequest, store: EnvelopeStore) -> WebhookAnswer:
         given = request.headers.get(SECRET_HEADER, "")
         if not self._webhook_secret or not hmac.compare_digest(given.encode(), self._webhook_secret.encode()):
             return WebhookAnswer(401)

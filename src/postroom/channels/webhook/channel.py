@@ -15,7 +15,7 @@ import httpx2
 import msgspec
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.channel import Channel, Sink, Store, WebhookAnswer, WebhookRequest
+from postroom.channels.channel import Channel, EnvelopeStore, Sink, WebhookAnswer, WebhookRequest
 from postroom.channels.errors import (
     ChannelMisconfigured,
     FileUnavailable,
@@ -69,10 +69,10 @@ class WebhookChannel(Channel):
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def receive(self, store: Store) -> None:
+    async def receive(self, store: EnvelopeStore) -> None:
         await asyncio.Event().wait()
 
-    async def accept_webhook(self, request: WebhookRequest, store: Store) -> WebhookAnswer:
+    async def accept_webhook(self, request: WebhookRequest, store: EnvelopeStore) -> WebhookAnswer:
         if not is_signed(self._secret, request.body, request.headers.get(HEADER, ""), time.time()):
             return WebhookAnswer(401, "The signature is not right, or too old.")
         try:

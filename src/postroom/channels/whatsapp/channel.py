@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, ClassVar
 import httpx2
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.channel import Channel, Sink, Store, WebhookAnswer, WebhookRequest
+from postroom.channels.channel import Channel, EnvelopeStore, Sink, WebhookAnswer, WebhookRequest
 from postroom.channels.errors import (
     ChannelMisconfigured,
     FileUnavailable,
@@ -75,11 +75,11 @@ class WhatsAppChannel(Channel):
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def receive(self, store: Store) -> None:
+    async def receive(self, store: EnvelopeStore) -> None:
         self._wrote_at = {**await store.read_cursor(), **self._wrote_at}
         await asyncio.Event().wait()
 
-    async def accept_webhook(self, request: WebhookRequest, store: Store) -> WebhookAnswer:
+    async def accept_webhook(self, request: WebhookRequest, store: EnvelopeStore) -> WebhookAnswer:
         if request.method == "GET":
             return self._verify(request.query)
         signed = hmac.new(self._secret, request.body, hashlib.sha256).hexdigest()
