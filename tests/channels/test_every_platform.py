@@ -84,9 +84,12 @@ async def ask_review(office: ChatOffice) -> str:
 
 async def test_the_whole_way_of_a_conversation(platform: ChatPlatform, fake: Any, tmp_path: Path) -> None:
     (tmp_path / "work" / "lead").mkdir(parents=True)
-    changes = {"replies": {"long_text_chars": 100_000}}
     async with open_chat_office(
-        tmp_path, platform, fake, lambda request: act(tmp_path, request), **changes
+        tmp_path,
+        platform,
+        fake,
+        lambda request: act(tmp_path, request),
+        replies={"long_text_chars": 100_000},
     ) as office:
         # A stranger gets one code, and costs nothing else.
         await office.pair()

@@ -73,7 +73,7 @@ class MatrixChannel(Channel):
             envelopes: list[Envelope] = []
             for room_id, room in news.rooms.join.items():
                 events = [event.source for event in room.timeline.events]
-                if room.timeline.limited and since:
+                if room.timeline.limited and since and room.timeline.prev_batch:
                     events = [*await self._fetch_gap(room_id, since, room.timeline.prev_batch), *events]
                 envelopes += [make_envelope(room_id, self._count_members(room_id), each) for each in events]
             wanted = [envelope for envelope in envelopes if read_event(envelope, self._bot) is not None]
