@@ -12,6 +12,7 @@ from aiohttp import web
 import postroom
 from postroom.channels.channel import WebhookRequest
 from postroom.channels.chat_rules import ChatRules
+from postroom.channels.intake_queue import CURSOR
 from postroom.channels.kinds import find_kind
 from postroom.channels.runner import ChannelRunner, ChannelSetup
 from postroom.clock import SystemClock
@@ -249,6 +250,21 @@ async def take_pushes(runner: ChannelRunner) -> AsyncIterator[str]:
         await serving.cleanup()
 
 
+async def wait_until_heard(platform: ChatPlatform, fake: Any, room: postroom.Room) -> None:
+    """What is written before a socket is open or the mailbox was first looked at is not for the office."""
+
+    async def is_looked_at() -> bool:
+        return await room.document(CURSOR, platform.name) is not None
+
+    match platform.name:
+        case "discord":
+            await until(lambda: fake.gateway.connected)
+        case "slack":
+            await until(lambda: fake.socket.connected)
+        case "email":
+            await until(is_looked_at)
+
+
 @asynccontextmanager
 async def open_chat_office(
     folder: Path,
@@ -294,8 +310,7 @@ async def open_chat_office(
         try:
             await until(lambda: runner.status.receiving or runner.status.problem or running.done())
             assert runner.status.problem is None, runner.status.problem
-            if isinstance(fake, FakeDiscord):
-                await until(lambda: fake.gateway.identified > 0)
+            await wait_until_heard(platform, fake, room)
             async with take_pushes(runner) as url:
                 if platform.hook is not None:
                     await platform.hook(fake, url)

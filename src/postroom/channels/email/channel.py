@@ -16,7 +16,7 @@ from imap_tools import MailboxLoginError
 from postroom.channels.capabilities import Capabilities
 from postroom.channels.channel import Channel, EnvelopeStore, Sink
 from postroom.channels.email import CAPABILITIES
-from postroom.channels.email.mailbox import ImapMailbox
+from postroom.channels.email.mailbox import ImapMailbox, MailboxPlace
 from postroom.channels.email.mails import make_envelope, parse_mail, read_mail
 from postroom.channels.errors import (
     ChannelMisconfigured,
@@ -52,14 +52,24 @@ class EmailChannel(Channel):
         self._verified = bool(options.get("verify_senders", True))
         self._poll_s = float(options.get("poll_s") or 30)
 
+    async def open(self) -> None:
+        box = ImapMailbox(self._options)
+        try:
+            await self._log_in(box)
+        finally:
+            box.close()
+
+    async def _log_in(self, box: ImapMailbox) -> MailboxPlace:
+        try:
+            return await _in_thread(box, box.open)
+        except MailboxLoginError as error:
+            reason = f"the mailbox refuses its address or password ({error})."
+            raise ChannelMisconfigured(channel=self._name, reason=reason) from None
+
     async def receive(self, store: EnvelopeStore) -> None:
         box = ImapMailbox(self._options)
         try:
-            try:
-                place = await _in_thread(box, box.open)
-            except MailboxLoginError as error:
-                reason = f"the mailbox refuses its address or password ({error})."
-                raise ChannelMisconfigured(channel=self._name, reason=reason) from None
+            place = await self._log_in(box)
             cursor = await store.read_cursor()
             if not cursor:
                 # What lies in the mailbox from before is nobody's question.
