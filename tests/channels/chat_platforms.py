@@ -209,9 +209,16 @@ class ChatOffice:
         return await self.fake.transcript.wait_for(containing, count=count)
 
     async def pair(self, person: Person | None = None) -> None:
+        person = person or self.ann
         await self.write("hello?", person)
-        told = (await self.hear("pairing code: "))[-1]
-        await self.pairings.approve(told.text.split("pairing code: ")[1].split()[0])
+
+        async def waits() -> bool:
+            return any(each.sender_id == person.id for each in await self.pairings.waiting())
+
+        await until(waits)
+        code = next(each.code for each in await self.pairings.waiting() if each.sender_id == person.id)
+        await self.hear(code)
+        await self.pairings.approve(code)
 
 
 class _Control:
@@ -300,7 +307,7 @@ async def open_chat_office(
             take=staffed.office.take_in,
             files=files,
             folders=Folders(allowed=(files, folder / "work"), closed=(folder / "home",)),
-            rules=rules or ChatRules(),
+            rules=rules or ChatRules(agent_of_guests=lambda: staffed.office.directory.default),
             answer=ChatCommands(room, control, reviews, SystemClock()).answer,  # type: ignore[arg-type]
             find_role=pairings.find_role,
             interrupt=staffed.office.interrupt,

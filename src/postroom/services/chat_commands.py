@@ -197,9 +197,9 @@ class ChatCommands:
     async def _tell_mode(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
         wanted = await read_preferences(self._room, asked.channel, asked.chat)
         for word in (word.lower() for word in words):
-            if word in BusyMode:
+            if word in list(BusyMode):
                 wanted = msgspec.structs.replace(wanted, busy=BusyMode(word))
-            elif word in NoiseLevel:
+            elif word in list(NoiseLevel):
                 wanted = msgspec.structs.replace(wanted, noise=NoiseLevel(word))
             elif word == "default":
                 wanted = ChatPreferences()
@@ -229,7 +229,7 @@ class ChatCommands:
         if not words:
             waiting = [f"{each.code}: {each.sender} on {each.channel}" for each in await pairings.waiting()]
             return "\n".join(waiting) or "Nobody waits."
-        given = PersonRole(words[1].lower()) if words[1:] and words[1].lower() in PersonRole else None
+        given = PersonRole(words[1].lower()) if words[1:] and words[1].lower() in list(PersonRole) else None
         done = await pairings.approve(words[0], given or PersonRole.MEMBER)
         return f"{done.sender} on {done.channel} may write, as {done.role}."
 

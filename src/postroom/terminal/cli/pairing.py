@@ -88,7 +88,7 @@ async def change_role(
 def _read_role(role: str) -> "PersonRole":
     from postroom.office.pairing import PersonRole
 
-    if role.lower() not in PersonRole:
+    if role.lower() not in list(PersonRole):
         raise Unclear(f"{role} is no role; there are {', '.join(PersonRole)}")
     return PersonRole(role.lower())
 

@@ -1,0 +1,167 @@
+"""What people can ask for in a chat: commands, roles, modes; and a guard against chatting programs."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroom.channels.chat_rules import ChatRules
+from postroom.channels.loop_guard import LoopGuard
+from postroom.clock import ManualClock, SystemClock
+from postroom.office.chat_preferences import BusyMode, NoiseLevel
+from postroom.office.pairing import PersonRole
+from postroom.providers.protocol import Finished, TextChunk, TurnRequest
+from postroom.testing import HeldClock
+from tests.acceptance.office import until
+from tests.channels.chat_platforms import PLATFORMS, ChatOffice, open_chat_office
+
+PLATFORM = PLATFORMS["webhook"]
+
+
+def echo(request: TurnRequest) -> str:
+    return f"echo: {request.prompt}"
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[Any]:
+    async with PLATFORM.make(HeldClock(SystemClock().now())) as fake:
+        yield fake
+
+
+@pytest.fixture
+async def office(fake: Any, tmp_path: Path) -> AsyncIterator[ChatOffice]:
+    async with open_chat_office(tmp_path, PLATFORM, fake, echo) as office:
+        await office.pair()
+        yield office
+
+
+async def test_commands_are_answered_at_once_and_no_agent_sees_them(office: ChatOffice) -> None:
+    for words, told in (
+        ("/agent", "@coder - Coder"),
+        ("!team", "Leader: @lead"),
+        ("/reset", "Usage: /reset @agent_id"),
+        ("/reset @coder nobody", "Reset @coder (Coder).\nAgent 'nobody' not found."),
+        ("/status", "You have 0 open messages."),
+        ("/why", "You have not written anything yet."),
+        ("/cost", "Nothing was spent."),
+        ("/stop", "Nothing of yours is open."),
+        ("/mode interrupt steps", "busy: interrupt. What you hear: steps"),
+        ("/mode loud", "There is no mode “loud”"),
+        ("/approve", "Nothing waits for your decision."),
+        ("/restart", "cannot restart itself"),
+        ("/help", "/agent lists the agents"),
+    ):
+        await office.write(words)
+        await office.hear(told)
+    assert office.puppet.asked == []
+    await office.write("/unknown thing")
+    await office.hear("echo: /unknown thing")
+    await office.write("/why")
+    await office.hear("@lead is done since")
+
+
+async def test_an_owner_lets_others_write_from_their_chat_and_a_member_does_not(office: ChatOffice) -> None:
+    assert await office.pairings.find_role("webhook", "ann") is PersonRole.OWNER
+    await office.write("hello?", office.bob)
+    [told] = await office.fake.transcript.wait_for("pairing code", chat="bob")
+    code = told.text.split("pairing code: ")[1].split()[0]
+    await office.write(f"/approve {code}")
+    await office.hear("Bob on webhook may write, as member.")
+    await office.write("/pair", office.bob)
+    await office.hear("Only an owner can let others write.")
+    await office.write("hello", office.bob)
+    await office.fake.transcript.wait_for("echo: hello", chat="bob")
+
+
+async def test_a_guest_writes_to_one_agent_and_has_no_commands(office: ChatOffice) -> None:
+    await office.pair(office.bob)
+    await office.pairings.change_role("webhook", "bob", PersonRole.GUEST)
+    await office.write("/status", office.bob)
+    await office.hear("Guests can write to the agent here")
+    await office.write("@coder good morning", office.bob)
+    await office.hear("good morning")
+    page = await office.room.messages(scope="office", message_type="office.mail", sender_id="bob")
+    assert [message.agent for message in page.messages] == ["lead"]
+
+
+async def test_a_default_agent_of_the_channel_gets_what_is_addressed_to_nobody(
+    fake: Any, tmp_path: Path
+) -> None:
+    rules = ChatRules(default_agent="coder", signature=False)
+    async with open_chat_office(tmp_path, PLATFORM, fake, echo, rules=rules) as office:
+        await office.pair()
+        await office.write("hello")
+        [answer] = await office.hear("echo: hello")
+        assert answer.text == "echo: hello"
+        page = await office.room.messages(scope="office", message_type="office.mail")
+        assert [message.agent for message in page.messages] == ["coder"]
+
+
+@pytest.mark.parametrize("mode", list(BusyMode))
+async def test_what_becomes_of_messages_while_the_agent_is_busy(
+    mode: BusyMode, fake: Any, tmp_path: Path
+) -> None:
+    gate = asyncio.Event()
+
+    async def wait(request: TurnRequest) -> str:
+        if "first" in request.prompt and "second" not in request.prompt:
+            await gate.wait()
+        return f"echo: {request.prompt}"
+
+    async with open_chat_office(tmp_path, PLATFORM, fake, wait, rules=ChatRules(busy=mode)) as office:
+        await office.pair()
+        await office.write("the first")
+        await until(lambda: len(office.puppet.asked) == 1)
+        for word in ("second", "third"):
+            await office.write(f"the {word}")
+            queued = f"the {word}"
+
+            async def is_there(text: str = queued) -> bool:
+                page = await office.room.messages(scope="office", message_type="office.mail")
+                return any(message.body["text"] == text for message in page.messages)
+
+            await until(is_there)
+        if mode is not BusyMode.INTERRUPT:
+            gate.set()
+        await office.hear("third")
+        prompts = [request.prompt for request in office.puppet.asked]
+        if mode is BusyMode.QUEUE:
+            assert prompts == ["the first", "the second", "the third"]
+        elif mode is BusyMode.COLLECT:
+            assert len(prompts) == 2
+            assert "second" in prompts[1]
+            assert "third" in prompts[1]
+        else:
+            assert prompts[0] == "the first"
+            assert any("first" in prompt and "second" in prompt for prompt in prompts[1:])
+
+
+async def test_progress_is_edited_into_one_message_where_the_platform_can(tmp_path: Path) -> None:
+    platform = PLATFORMS["telegram"]
+
+    def work(request: TurnRequest) -> list[Any]:
+        parts = [TextChunk(text=f"step {part}", part=part) for part in range(3)]
+        return [*parts, TextChunk(text="the answer", part=3), Finished(text="the answer")]
+
+    rules = ChatRules(noise=NoiseLevel.PROGRESS)
+    async with (
+        platform.make(HeldClock(SystemClock().now())) as telegram,
+        open_chat_office(tmp_path, platform, telegram, work, rules=rules) as office,
+    ):
+        await office.pair()
+        await office.write("go")
+        await office.hear("the answer")
+        [shown] = telegram.transcript.select("step")
+        assert [*shown.edits, shown.text][-1].startswith("step 2")
+        assert shown.edits
+
+
+def test_who_writes_too_fast_is_slowed_down_and_loses_nothing() -> None:
+    clock = ManualClock()
+    guard = LoopGuard(clock, events=3, window_s=60)
+    assert [guard.count("bot") for _ in range(4)] == [0, 0, 0, 60]
+    assert guard.count("somebody else") == 0
+    clock.advance(61)
+    assert guard.count("bot") == 0
