@@ -1,6 +1,7 @@
 """The views over a house that runs, in a real terminal: they change by themselves, and q leaves."""
 
 import fcntl
+import json
 import os
 import pty
 import select
@@ -119,3 +120,19 @@ def test_nothing_is_kept_for_who_has_gone(house: HouseProcess) -> None:
         if "for another" in house.cli("claim", "errands", check=False).stdout:
             return
     pytest.fail("a caller who hung up still takes the work")
+
+
+def test_top_shows_a_need_and_a_number_answers_it(house: HouseProcess) -> None:
+    house.cli("queue", "create", "orders")
+    spec = {
+        "title": "Refund?",
+        "sections": [{"type": "decision", "field": "decision", "options": ["approve", "reject"]}],
+    }
+    house.cli("publish", "orders", "1", "--hitl-spec", json.dumps(spec))
+    with terminal(house, "top") as screen:
+        screen.until("Refund?")
+        screen.type("2")
+        screen.until("0 blocking")
+        screen.type("q")
+        assert screen.process.wait(120) == 0
+    assert "needs you" not in house.cli("top", "--plain").stdout

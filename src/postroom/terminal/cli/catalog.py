@@ -107,6 +107,9 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
         "plugins": {
             "plugins": "Plugins: code of others that may change texts and hear what happens.",
         },
+        "top": {
+            "top": "Watch the office: what needs you, who works, what waits. Numbers answer, q leaves.",
+        },
         "live_views": {
             "chatroom": "Sit in the room of a team: read what is said, and write. q leaves.",
         },

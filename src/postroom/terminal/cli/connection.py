@@ -48,20 +48,23 @@ def find_server(home: Home) -> Running | None:
 
 
 @contextlib.asynccontextmanager
-async def server_client(*, patience_s: float | None = PATIENCE_S) -> "AsyncIterator[httpx2.AsyncClient]":
-    """For what only the server's HTTP has: the stream of events, and links to log in with."""
+async def server_client(
+    *, patience_s: float | None = PATIENCE_S, url: str | None = None, token: str = ""
+) -> "AsyncIterator[httpx2.AsyncClient]":
+    """For what only the server's HTTP has: the stream of events, and links to log in with. Of the server of
+    this home, or of one elsewhere with its token."""
     import httpx2
 
     from postroom.app.process import NotRunning
 
-    home = Home.of()
-    found = find_server(home)
-    if found is None or found.url is None:
-        raise NotRunning
-    headers = {"authorization": f"Bearer {token_of(home)}"}
-    async with httpx2.AsyncClient(
-        base_url=found.url, headers=headers, timeout=patience_s, trust_env=False
-    ) as http:
+    if url is None:
+        home = Home.of()
+        found = find_server(home)
+        if found is None or found.url is None:
+            raise NotRunning
+        url, token = found.url, token_of(home)
+    headers = {"authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=patience_s, trust_env=False) as http:
         yield http
 
 

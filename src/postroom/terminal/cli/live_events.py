@@ -8,14 +8,15 @@ from postroom.terminal.cli.connection import server_client
 
 
 async def live_events(
-    names: str, since: str | None = None
+    names: str, since: str | None = None, *, url: str | None = None, token: str = ""
 ) -> AsyncIterator[tuple[str, dict[str, Any], str | None]]:
-    """Events of these names, each with the id to go on from."""
+    """Events of these names (none: all), each with the id to go on from. Of the server of this home, or of
+    another."""
     import httpx2
 
-    wanted = {"type": names, **({"since": since} if since else {})}
+    wanted = {**({"type": names} if names else {}), **({"since": since} if since else {})}
     async with (
-        server_client(patience_s=None) as http,
+        server_client(patience_s=None, url=url, token=token) as http,
         http.stream("GET", "/api/events/stream", params=wanted) as answer,
     ):
         answer.raise_for_status()
