@@ -2,8 +2,9 @@
 
 `scripts/bench pipeline` measures two million events and takes some minutes; `--large` takes 0.5, 1, 2, 4
 and 8 million one after the other. A long measurement can be done in parts: `--events N --append` adds a
-size to what was found before, and `--store FILE` keeps the made-up store for the next time. Every figure is
-of a warm JVM and of this machine: compare ratios, not seconds.
+size to what was found before, and `--store FILE` keeps the made-up store for the next time. `--scale N` goes
+beyond what a store holds: the events are made by Spark while it reads; `--workers` then measures one and two
+workers of a cluster too. Every figure is of a warm JVM and of this machine: compare ratios, not seconds.
 """
 
 import argparse
@@ -36,6 +37,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--large", action="store_true", help="0.5 to 8 million: growth, memory, questions")
     parser.add_argument("--append", action="store_true", help="keep what was found for other sizes")
     parser.add_argument("--store", type=Path, help="a made-up store to use, or to make and keep")
+    parser.add_argument("--scale", type=int, nargs="+", metavar="N", help="so many events, made while read")
+    parser.add_argument("--workers", type=int, metavar="N", help="so many events on one and on two workers")
     parser.add_argument("--gate", action="store_true", help="exit with 1 when a target is missed")
     parser.add_argument("--folder", type=Path, help="where to work; must be a real disk")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the tables as a page")
@@ -52,6 +55,32 @@ def make_store(path: Path, folder: Path, events: int) -> None:
     multiply(base, path, events, lambda made: say(f"{made:,} of {events:,} events in the store"))
 
 
+def scale_up(chosen: argparse.Namespace, folder: Path, date: str, where: Path) -> None:
+    """Written after every size, so that what was found stays when a larger one is broken off."""
+    from benchmarks.lakes.scale import ROOT, Scaled, measure_scale, measure_workers
+
+    # The workers of Spark must know how the events are made.
+    os.environ["PYTHONPATH"] = str(ROOT)
+    base, written = folder / "base.db", chosen.results / "pipeline-scale.json"
+    say("making a busy fortnight")
+    generate(base, MonthPlan(end=END, days=14, per_day=1600, seed=1))
+    found: list[Scaled] = []
+    if chosen.append and written.exists():
+        found = msgspec.convert(json.loads(written.read_text("utf-8"))["runs"], list[Scaled])
+    tries = [(events, 0) for events in chosen.scale or ()]
+    tries += [(chosen.workers, count) for count in (1, 2)] if chosen.workers else []
+    for events, workers in tries:
+        if workers:
+            new = measure_workers(base, events, folder, date, workers)
+        else:
+            new = measure_scale(base, events, folder, date)
+        found = [each for each in found if (each.events, each.workers) != (events, workers)] + [new]
+        found.sort(key=lambda each: (each.workers, each.events))
+        told = {"conditions": _conditions(date, where), "runs": msgspec.to_builtins(found)}
+        written.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+        say(f"{events:,} events: {new.whole_s:.0f} s, {new.megabytes:,.0f} MB")
+
+
 def main() -> int:
     chosen = arguments()
     sizes = SIZES if chosen.large else (chosen.events or NORMAL,)
@@ -64,6 +93,9 @@ def main() -> int:
         known = msgspec.convert(json.loads(written.read_text("utf-8"))["sizes"], list[Found])
         found = {each.events: each for each in known}
     try:
+        if chosen.scale or chosen.workers:
+            scale_up(chosen, folder, date, where)
+            return 0
         store = chosen.store or folder / "store.db"
         make_store(store, folder, max(sizes) + max(sizes) // 100)
         for events in sizes:

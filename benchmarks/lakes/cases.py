@@ -51,7 +51,7 @@ def measure(store: Path, events: int, folder: Path, *, exporters: bool, date: st
         more = events // 100
         say(f"a run after {more:,} more")
         again, _ = _timed(lambda: _run(spark, lake, until(str(store), events + more), say_steps=True))
-        queries = _queries(Lake(str(lake)))
+        queries = ask_portal(Lake(str(lake)))
     shutil.rmtree(lake)
     return Found(
         events=events,
@@ -111,7 +111,7 @@ def _bronze(spark: Any, folder: Path, source: SqliteSource, events: int) -> dict
     return {name: round(rate) for name, rate in {**rates, "pandas": part / seconds}.items()}
 
 
-def _queries(lake: Lake) -> dict[str, float]:
+def ask_portal(lake: Lake) -> dict[str, float]:
     """Each with an engine of its own, as the portal asks; opening that and finding the period count too."""
     found = {}
     for name in QUERIES:

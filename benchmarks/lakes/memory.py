@@ -14,12 +14,13 @@ class Watch:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._spent: dict[int, float] = {}
+        self._lock = threading.Lock()
         self.megabytes = 0.0
         self.others = 0.0
         """The share of the machine's cores that programs other than ours took."""
 
     def __enter__(self) -> "Watch":
-        self._began = (time.monotonic(), _busy(), self._ours())
+        self._began = (time.monotonic(), _busy(), self.spend())
         self._thread.start()
         return self
 
@@ -28,18 +29,19 @@ class Watch:
         self._thread.join()
         at, busy, ours = self._began
         room = (time.monotonic() - at) * (os.cpu_count() or 1)
-        self.others = max(0.0, (_busy() - busy) - (self._ours() - ours)) / max(room, 1e-6)
+        self.others = max(0.0, (_busy() - busy) - (self.spend() - ours)) / max(room, 1e-6)
 
     def _look(self) -> None:
         while not self._stop.wait(self._every):
-            self._ours()
+            self.spend()
             self.megabytes = max(self.megabytes, sum(map(_megabytes, tree(os.getpid()))))
 
-    def _ours(self) -> float:
+    def spend(self) -> float:
         """Processor seconds of the tree so far; those of processes that have ended are remembered."""
-        for pid in tree(os.getpid()):
-            self._spent[pid] = max(_spent(pid), self._spent.get(pid, 0.0))
-        return sum(self._spent.values())
+        with self._lock:
+            for pid in tree(os.getpid()):
+                self._spent[pid] = max(_spent(pid), self._spent.get(pid, 0.0))
+            return sum(self._spent.values())
 
 
 def tree(root: int) -> set[int]:

@@ -5,13 +5,14 @@ import os
 import random
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from postroom.pipeline.generator.month import MonthPlan as Month
 from postroom.pipeline.generator.month import generate
 from postroom.pipeline.lake.lake import Lake
-from postroom.pipeline.sources.sqlite import open_source
-from tests.spark.fate import Driver, Fate, planned
+from postroom.pipeline.sources.sqlite import SqliteSource, open_source
+from tests.spark.fate import Driver, Fate, Plan, planned
 from tests.spark.lakes import END, happen
 
 SEED = "POSTROOM_TEST_SEED"
@@ -35,11 +36,21 @@ MANY: Deaths = (
 class Campaign:
     """Begins at once. Mail comes in all the time, until every planned death was died and a run came through."""
 
-    def __init__(self, folder: Path, deaths: Deaths) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        deaths: Deaths,
+        lake: str = "",
+        plans: Callable[..., list[Plan]] = planned,
+        store: SqliteSource | None = None,
+    ) -> None:
         self.seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
         self.deaths = deaths
-        generate(folder / "room.db", Month(end=END, days=0.5, per_day=60, seed=5))
-        self.store, self.lake = open_source(str(folder / "room.db")), Lake(str(folder / "lake"))
+        if store is None:
+            generate(folder / "room.db", Month(end=END, days=0.5, per_day=60, seed=5))
+        self.store = store or open_source(str(folder / "room.db"))
+        self.lake = Lake(lake or str(folder / "lake"))
+        self._plans = plans
         self.fate = Fate(folder)
         self._driver: Driver | None = None
         self._over = False
@@ -72,7 +83,7 @@ class Campaign:
         rng = random.Random(self.seed)
         try:
             for master, victims in self.deaths:
-                self.fate.plan(planned(rng, victims))
+                self.fate.plan(self._plans(rng, victims))
                 self._driver = Driver(self.fate, master)
                 self._suffer(self._driver, to_the_end=master == self.deaths[-1][0])
         except BaseException as error:

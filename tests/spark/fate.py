@@ -31,6 +31,8 @@ class Plan:
     delay_s: float
     own: bool = False
     """Only the questions of the driver itself count: its commits."""
+    where: str = ""
+    """Only questions that are asked there count."""
 
 
 @dataclass
@@ -88,7 +90,7 @@ class Fate:
                 return
             plan = self.plans[0]
             found = self._victim(plan, pid)
-            if found is None:
+            if found is None or plan.where not in where:
                 return
             plan.questions -= 1
             if plan.questions > 0:
@@ -119,7 +121,7 @@ class Fate:
                 os.kill(pid, signal.SIGKILL)
                 self.kills.append(Kill(plan.victim, pid, where, round(plan.delay_s, 3)))
             else:
-                self.plans.insert(0, Plan(plan.victim, 1, 0))
+                self.plans.insert(0, Plan(plan.victim, 1, 0, where=plan.where))
 
     def _mortal(self, pid: int) -> bool:
         """It is of the driver's own session, and alive: nobody else's process may ever die by this."""
@@ -164,6 +166,19 @@ def planned(rng: random.Random, victims: dict[str, int]) -> list[Plan]:
         )
         for victim in each
     ]
+
+
+def planned_by_step(rng: random.Random, steps: dict[str, tuple[str, ...]]) -> list[Plan]:
+    """Before and after a commit of every step, by the tables it commits, and in the middle of files.
+
+    In the order of a run, so that the run after a kill comes to the next one by itself.
+    """
+    plans = [Plan("worker", 1, 0, where="in a file"), Plan("worker", 1, 0.01, where="after a file")]
+    for tables in steps.values():
+        table = rng.choice(tables)
+        plans.append(Plan("driver", 1, 0, own=True, where=f"before the commit of {table}"))
+        plans.append(Plan("driver", 1, 0, own=True, where=f"after the commit of {table}"))
+    return plans
 
 
 @dataclass

@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from postroom.pipeline.jobs import lineage
 from postroom.pipeline.lake.lake import Lake
+from postroom.pipeline.lake.tables import BRONZE, EXPECTATIONS, GOLD, MEMORY, RUNS, SILVER
 from postroom.pipeline.sources.sqlite import SqliteSource
-from tests.spark.campaign import MANY, Campaign
-from tests.spark.lakes import fill, same
+from tests.spark.campaign import HOME, MANY, Campaign
+from tests.spark.fate import Plan, planned, planned_by_step
+from tests.spark.judge import judge_gold
+from tests.spark.lakes import copy_of, fill, same
 
 LONGEST_S = 1100
 
@@ -25,9 +29,19 @@ def came_through(spark: Any, campaign: Campaign, folder: Path) -> None:
         found = [kill.victim for kill in campaign.fate.kills]
         for kind in {kind for _, victims in campaign.deaths for kind in victims}:
             assert found.count(kind) == sum(victims.get(kind, 0) for _, victims in campaign.deaths), kind
+    except BaseException as error:
+        error.add_note(campaign.told)
+        raise
+    compare_with_undisturbed(spark, campaign, folder)
+
+
+def compare_with_undisturbed(spark: Any, campaign: Campaign, folder: Path) -> None:
+    """Row for row with the tables of one run, and by an engine that shares no code with it."""
+    try:
         whole = Lake(str(folder / "whole"))
         fill(spark, whole, campaign.store)
         same(campaign.lake, whole)
+        judge_gold(campaign.lake)
     except BaseException as error:
         error.add_note(campaign.told)
         raise
@@ -47,6 +61,56 @@ def test_many_kills_change_no_row(spark: Any, tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, MANY)
     try:
         came_through(spark, campaign, tmp_path)
+    finally:
+        campaign.end()
+
+
+STEPS = {name: tuple(table.name for table in tables.writes) for name, tables in lineage.STEPS.items()}
+STEPS["expectations"] = (EXPECTATIONS.name,)
+STEPS["log"] = (RUNS.name,)
+
+
+def die_at_every_step(rng: random.Random, victims: dict[str, int]) -> list[Plan]:
+    """Twice at each step, four times in files."""
+    return [*planned_by_step(rng, STEPS), *planned(rng, victims)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("on", ["folder", "object store"])
+def test_twenty_kills_spread_over_all_steps_change_no_row(
+    spark: Any, bucket: str, tmp_path: Path, on: str
+) -> None:
+    deaths = ((HOME, {"jvm": 2}),)
+    lake = f"{bucket}/twenty" if on == "object store" else ""
+    campaign = Campaign(tmp_path, deaths, lake, die_at_every_step)
+    try:
+        campaign.wait(LONGEST_S * 2)
+        assert len(campaign.fate.kills) == 20
+        for tables in STEPS.values():
+            assert any(kill.where.rpartition(" ")[2] in tables for kill in campaign.fate.kills)
+        compare_with_undisturbed(spark, campaign, tmp_path)
+    finally:
+        campaign.end()
+
+
+def die_once(rng: random.Random, _: dict[str, int]) -> list[Plan]:
+    table = rng.choice([table.name for table in (*BRONZE, *SILVER, *GOLD, *MEMORY)])
+    place = rng.choice(("before", "after"))
+    return [Plan("driver", 1, 0, own=True, where=f"{place} the commit of {table}")]
+
+
+@pytest.mark.timeout(900)
+def test_a_kill_at_a_commit_on_an_object_store_changes_no_row(
+    bucket: str, month: SqliteSource, filled: Lake, tmp_path: Path
+) -> None:
+    """A sample of the twenty, always."""
+    store = copy_of(month, tmp_path / "store")
+    campaign = Campaign(tmp_path, ((HOME, {}),), f"{bucket}/killed", die_once, store)
+    try:
+        campaign.wait(800)
+        assert [kill.victim for kill in campaign.fate.kills] == ["driver"]
+        same(campaign.lake, filled)
     finally:
         campaign.end()
 
