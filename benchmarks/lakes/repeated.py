@@ -1,4 +1,4 @@
-"""One generated fortnight as years of events: executors make the copies while they read, so no disk has to hold
+"""A generated fortnight as years of events: executors make the copies while they read, no disk has to hold
 the store. Hashes are those of the first copy, so a run over it must take them on trust."""
 
 from collections.abc import Callable, Iterator
