@@ -11,7 +11,7 @@ def channel_day(traces: DataFrame, spans: DataFrame) -> DataFrame:
     reply = F.col("name").contains("/outbox/")
     key = ["tenant", "trace_id"]
     seen = spans.groupBy(*key).agg(
-        count_where(F.col("name").contains("/inbox/") & (F.col("depth") == 0)).alias("mails"),
+        count_where(F.col("name").contains("/inbox/") & F.col("parent_id").isNull()).alias("mails"),
         count_where(reply).alias("replies"),
         F.min(F.when(reply, F.col("started_at"))).alias("answered_at"),
     )

@@ -204,7 +204,7 @@ CHANNEL_DAY = _gold(
     "channel_day", ("day", "tenant", "channel"),
     ("day", _D), ("tenant", _S), ("channel", _S), ("conversations", _L), ("mails", _L), ("replies", _L),
     ("answered", _L), ("answer_p50_us", _F), ("answer_p95_us", _F),
-    shape=2,
+    shape=3,
 )  # fmt: skip
 COST_DAY = _gold(
     "cost_day", ("day", "tenant", "agent", "provider", "model"),
