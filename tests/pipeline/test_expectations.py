@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postroom.clock import ManualClock
-from postroom.pipeline.jobs.expect import CheckResult, check_lake, findings, keep, standing
+from postroom.pipeline.jobs.expect import CheckResult, check_lake, find_unchecked, findings, keep, standing
 from postroom.pipeline.lake.expectations import CHECKED, EXPECTED, UNIQUE, UP_TO_DATE
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import (
@@ -16,7 +16,9 @@ from postroom.pipeline.lake.tables import (
     HANDOFFS,
     LEDGER,
     MESSAGE_LIFE,
+    MESSAGES,
     QUEUE_HOUR,
+    SLA,
     SPANS,
     TRACES,
     Table,
@@ -136,6 +138,29 @@ def test_only_parts_that_changed_are_read(lake: Lake) -> None:
     put(lake, MESSAGE_LIFE, {**LIFE, "message_id": "new"})
     new = [file.path for file in lake.files(MESSAGE_LIFE) if file.path != old.path]
     assert check_lake(lake, {MESSAGE_LIFE.name: new}, Positions(1, 1))
+
+
+def test_what_a_run_wrote_that_died_before_it_was_checked_is_checked_by_the_next(lake: Lake) -> None:
+    clock = ManualClock(1_800_000_000_000_000)
+    put(lake, MESSAGE_LIFE, {**LIFE, "message_id": "a", "last_seq": 5}, positions=Positions(5, 5))
+    put(lake, SLA, {"day": DAY, "tenant": "t", "scope": "s", "queue": "q"}, positions=Positions(5, 5))
+    everything = find_unchecked(lake, {}, Positions(5, 5))
+    assert everything[MESSAGE_LIFE.name], "nothing was ever checked"
+    keep(lake, check_lake(lake, everything, Positions(5, 5)), "run1", clock, Positions(5, 5))
+    [checked_life] = [file.path for file in lake.files(MESSAGE_LIFE)]
+    assert find_unchecked(lake, {}, Positions(5, 5)) == {}
+    # A run that commits, and dies before it has checked.
+    put(lake, MESSAGE_LIFE, {**LIFE, "message_id": "b", "last_seq": 9}, positions=Positions(9, 9))
+    put(
+        lake, MESSAGES, {"seq": 2, "id": "b", "ended_seq": 9, "state": "completed"}, positions=Positions(9, 9)
+    )
+    left = find_unchecked(lake, {}, Positions(9, 9))
+    assert left[MESSAGES.name], "its own number is far below that of the event that ended it"
+    assert len(left[MESSAGE_LIFE.name]) == 1
+    assert checked_life not in left[MESSAGE_LIFE.name]
+    assert left[SLA.name] == [file.path for file in lake.files(SLA)], "of sums nobody knows which are new"
+    keep(lake, check_lake(lake, left, Positions(9, 9)), "run2", clock, Positions(9, 9))
+    assert find_unchecked(lake, {"x": ["y"]}, Positions(9, 9)) == {"x": ["y"]}
 
 
 def test_it_is_told_in_status_insights_and_report_and_told_as_over(lake: Lake) -> None:

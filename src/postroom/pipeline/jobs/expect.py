@@ -15,7 +15,7 @@ from postroom.pipeline.jobs.run_log import append_rows
 from postroom.pipeline.lake.expectations import CHECKED, EXPECTED, UNIQUE, UP_TO_DATE, Expectation
 from postroom.pipeline.lake.lake import Lake, LakeFile, Positions
 from postroom.pipeline.lake.reading import read_batches
-from postroom.pipeline.lake.tables import ALL, CHUNKS, EXPECTATIONS, MESSAGE_LIFE, TURNS, Table
+from postroom.pipeline.lake.tables import ALL, CHUNKS, EXPECTATIONS, MESSAGE_LIFE, RECORDS, TURNS, Table
 from postroom.pipeline.serving.engine import QueryEngine, engine
 
 MOST_EXAMPLES = 20
@@ -50,6 +50,34 @@ def check_lake(lake: Lake, changed: Mapping[str, Sequence[str]], target: Positio
                 found += _check(light, lake, table, set(changed[table.name]))
                 found.append(_far_enough(lake, table, target))
     return found
+
+
+def find_unchecked(
+    lake: Lake, written: Mapping[str, Sequence[str]], stood: Positions
+) -> dict[str, Sequence[str]]:
+    """Files to be checked by table: what was written, and what runs left behind that ended before they had
+    checked it. `stood` is where the lake was when this run began."""
+    found, seen = dict(written), lake.snapshot(EXPECTATIONS)
+    unknown = seen.exists and seen.positions == Positions()  # written before positions were noted
+    if unknown or seen.positions.covers(stood):
+        return found
+    for table in CHECKED:
+        column = _position_in(table)
+        after = seen.positions.records if table in (RECORDS, TURNS) else seen.positions.ledger
+        left = [
+            file.path
+            for file in lake.files(table)
+            if column is None or file.high.get(column) is None or file.high[column] > after
+        ]
+        found[table.name] = sorted({*found.get(table.name, ()), *left})
+    return found
+
+
+def _position_in(table: Table) -> str | None:
+    """The column that tells up to which event or record a file goes. Messages are numbered on their own."""
+    if "ended_seq" in table.tracked:
+        return "ended_seq"
+    return table.tracked[0] if table.tracked else None
 
 
 def findings(results: Sequence[CheckResult]) -> list[QuarantineFinding]:
@@ -183,8 +211,14 @@ def standing(lake: Lake) -> list[dict[str, Any]]:
     return [newest[name] for name in sorted(newest)]
 
 
-def keep(lake: Lake, results: Sequence[CheckResult], run_id: str, clock: Clock) -> None:
-    """Only what has changed is written down, so that it stays short."""
+def keep(
+    lake: Lake,
+    results: Sequence[CheckResult],
+    run_id: str,
+    clock: Clock,
+    target: Positions | None = None,
+) -> None:
+    """Only what has changed is written down, so that it stays short; `target` is how far all was checked."""
     before = {(row["table"], row["expectation"]): row["broken"] for row in standing(lake)}
     moment = datetime.fromtimestamp(clock.now() / SECOND, UTC)
     rows = [
@@ -196,4 +230,6 @@ def keep(lake: Lake, results: Sequence[CheckResult], run_id: str, clock: Clock) 
         if before.get((each.table, each.expectation)) != each.broken
     ]  # fmt: skip
     if rows:
-        append_rows(lake, EXPECTATIONS, rows)
+        append_rows(lake, EXPECTATIONS, rows, target)
+    elif target is not None and lake.positions(EXPECTATIONS) != target:
+        lake.commit(EXPECTATIONS, [], target)

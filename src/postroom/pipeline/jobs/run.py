@@ -17,7 +17,7 @@ from postroom.pipeline.errors import LakeDamaged, LakeFull, SparkFailed
 from postroom.pipeline.jobs.bronze import take_in
 from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.conversations import converse
-from postroom.pipeline.jobs.expect import check_lake, findings, keep
+from postroom.pipeline.jobs.expect import check_lake, find_unchecked, findings, keep
 from postroom.pipeline.jobs.gold import sum_up
 from postroom.pipeline.jobs.ledger_identity import check_same_ledger
 from postroom.pipeline.jobs.lineage import Lineage, tell_lineage
@@ -118,8 +118,9 @@ def run(
             ) as lineage:
                 if options.scrub:
                     at = _scrub(at, repairs)
+                stood = lake.positions(LEDGER)
                 events, target = _work_through(at, options, repairs)
-                broken = check_written(at, target)
+                broken = check_written(at, target, stood)
                 if options.upkeep:
                     keep_up(lake, clock, log, options.keep)
         finally:
@@ -143,13 +144,17 @@ def notices_of(lineage: Lineage | None) -> list[str]:
     return [lineage.problem] if lineage is not None and lineage.problem else []
 
 
-def check_written(at: Context, target: Positions) -> list[str]:
-    """What was written against what is expected of it. What breaks it is set aside and told; all stays."""
+def check_written(at: Context, target: Positions, stood: Positions | None = None) -> list[str]:
+    """What was written against what is expected of it. What breaks it is set aside and told; all stays.
+
+    `stood` is where the lake was before: what a run wrote that ended too early to check it is checked too.
+    """
     if not any(at.written.values()):
         return []
     with at.log.step("expectations") as step:
         try:
-            results = check_lake(at.lake, at.written, target)
+            changed = find_unchecked(at.lake, at.written, stood or Positions())
+            results = check_lake(at.lake, changed, target)
         except PostroomError as error:
             step.status, step.problem = "failed", str(error)
             return [f"The expectations could not be checked: {error} Look at it: postroom pipeline verify"]
@@ -159,7 +164,7 @@ def check_written(at: Context, target: Positions) -> list[str]:
         step.status = "broken" if broken else "ok"
         step.problem = broken[0].sentence if broken else None
         at.quarantine(findings(broken))
-        keep(at.lake, results, at.log.run_id, at.clock)
+        keep(at.lake, results, at.log.run_id, at.clock, target if stood is not None else None)
     return [each.sentence for each in broken]
 
 

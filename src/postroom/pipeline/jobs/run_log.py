@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from postroom.clock import SECOND, Clock
 from postroom.pipeline.lake.files import FileWriter
-from postroom.pipeline.lake.lake import Lake
+from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import RUNS
 
 if TYPE_CHECKING:
@@ -78,8 +78,10 @@ class RunLog:
         append_rows(self._lake, RUNS, rows)
 
 
-def append_rows(lake: Lake, table: Any, rows: list[dict[str, Any]]) -> None:
+def append_rows(
+    lake: Lake, table: Any, rows: list[dict[str, Any]], positions: Positions | None = None
+) -> None:
     """A few rows from the driver itself."""
     writer = FileWriter(lake.uri(table), table.schema, None, table.tracked)
     writer.write(pa.Table.from_pylist(rows, table.schema))
-    lake.commit(table, [writer.close()], None)
+    lake.commit(table, [writer.close()], positions)
