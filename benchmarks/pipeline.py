@@ -58,6 +58,7 @@ def make_store(path: Path, folder: Path, events: int) -> None:
 def scale_up(chosen: argparse.Namespace, folder: Path, date: str, where: Path) -> None:
     """Written after every size, so that what was found stays when a larger one is broken off."""
     from benchmarks.lakes.scale import ROOT, Scaled, measure_scale, measure_workers
+    from benchmarks.lakes.scale_page import scale_page
 
     # The workers of Spark must know how the events are made.
     os.environ["PYTHONPATH"] = str(ROOT)
@@ -79,6 +80,8 @@ def scale_up(chosen: argparse.Namespace, folder: Path, date: str, where: Path) -
         told = {"conditions": _conditions(date, where), "runs": msgspec.to_builtins(found)}
         written.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
         say(f"{events:,} events: {new.whole_s:.0f} s, {new.megabytes:,.0f} MB")
+        if chosen.markdown:
+            chosen.markdown.write_text(scale_page(found, told["conditions"]), "utf-8")
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.lakes.cases import CORES, WARM_EVENTS, ask_portal, say
+from benchmarks.lakes.cases import CORES, WARM_EVENTS, add_steps, ask_portal, say
 from benchmarks.lakes.memory import Watch
 from benchmarks.lakes.repeated import repeated
 from postroom.clock import SystemClock
@@ -70,7 +70,7 @@ def measure_scale(base: Path, events: int, folder: Path, date: str) -> Scaled:
         date=date,
         whole_s=round(seconds, 2),
         cpu_s=round(spent, 1),
-        steps=_seconds(done),
+        steps=add_steps(done),
         more_events=more,
         more_s=round(again, 2),
         slowest_ms=round(slowest, 1),
@@ -102,7 +102,7 @@ def measure_workers(base: Path, events: int, folder: Path, date: str, workers: i
         workers=workers,
         whole_s=round(seconds, 2),
         cpu_s=round(spent, 1),
-        steps=_seconds(done),
+        steps=add_steps(done),
         megabytes=round(watch.megabytes),
         others=round(watch.others, 3),
     )
@@ -162,11 +162,3 @@ def _run(spark: Any, base: Path, place: Path, events: int, *, aloud: bool = True
     source = repeated(str(base), events)
     done = run(spark, Lake(str(place)), source, SystemClock(), Options(verify=False), told)
     return time.perf_counter() - begun, done
-
-
-def _seconds(done: Summary) -> dict[str, float]:
-    """Bronze and lives of a large run come in portions."""
-    found: dict[str, float] = {}
-    for step in done.steps:
-        found[step.step] = round(found.get(step.step, 0.0) + step.seconds, 2)
-    return found
