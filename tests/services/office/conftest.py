@@ -1,6 +1,6 @@
 """The services of the office over a real store and settings on the disk; agents do not work by themselves."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,11 @@ class FakeChannels:
             return False
         self.running.remove(channel)
         return True
+
+    async def accept_webhook(
+        self, channel: str, method: str, headers: Mapping[str, str], query: Mapping[str, str], body: bytes
+    ) -> tuple[int, str]:
+        raise NotImplementedError("no platform pushes in these tests")
 
 
 @dataclass
