@@ -1,5 +1,6 @@
 """`postroom backup`: a consistent copy of the store, also while another process works with it."""
 
+import asyncio
 import contextlib
 import os
 from pathlib import Path
@@ -12,10 +13,11 @@ from postroom.stores.sqlite.errors import translated
 from postroom.stores.sqlite.migrate import copy_to
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.backup_files import archive_file, write_archive, write_digest
+from postroom.terminal.cli.backup_follow import follow
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.errors import FileTaken, Unclear
 from postroom.terminal.cli.ledger import progress_bar
-from postroom.terminal.cli.options import argument, flag
+from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.readonly import ReadOnlyFile
 from postroom.terminal.cli.store_access import CommandContext, home
 from postroom.terminal.cli.verify import verify
@@ -29,6 +31,7 @@ def register(app: typer.Typer, panel: str) -> None:
         examples=[
             "postroom backup monday.db --check",
             "postroom backup ~/backups/postroom.db --force",
+            "postroom backup --follow s3://bucket/postroom   (back to a moment: restore … --at 2h)",
             "postroom --store sqlite:///monday.db queue list   (a copy is a store like any other)",
         ],
     )(backup)
@@ -36,15 +39,31 @@ def register(app: typer.Typer, panel: str) -> None:
 
 def backup(
     at: CommandContext,
-    file: Annotated[Path, argument("FILE", "Where the copy goes.")],
+    place: Annotated[
+        str, argument("FILE", "Where the copy goes; with --follow, a folder or an address like s3://…")
+    ],
     check: Annotated[bool, flag("Open the copy and verify its whole ledger.", "--check")] = False,
     force: Annotated[bool, flag("Replace FILE if it exists.", "--force")] = False,
     all_: Annotated[
         bool, flag("Also settings, token, files and what else is in the home: FILE.home.tar.", "--all")
     ] = False,
+    following: Annotated[
+        bool, flag("Go on: ship every commit within a second, until it is stopped.", "--follow")
+    ] = False,
+    keep_days: Annotated[
+        float, option("DAYS", "With --follow: how far back one can go. Default 30.", "--keep-days")
+    ] = 30.0,
+    drill_hours: Annotated[
+        float, option("HOURS", "With --follow: how often a restore is tried. Default 24.", "--drill-hours")
+    ] = 24.0,
 ) -> None:
     """Copy the store to a file; nobody has to stop working. Its digest stands beside it: FILE.sha256."""
-    file = file.expanduser().absolute()
+    if following:
+        if keep_days <= 0 or drill_hours <= 0:
+            raise Unclear("--keep-days and --drill-hours must be more than 0")
+        asyncio.run(follow(at, place, keep_days=keep_days, drill_hours=drill_hours))
+        return
+    file = Path(place).expanduser().absolute()
     with at.file() as source:
         if file.exists() and os.path.samefile(file, source.path):
             raise Unclear(f"{file} is the store itself; choose another name for the copy")

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -10,17 +11,20 @@ import typer
 
 from postroom.clock import iso
 from postroom.errors import StoreCorrupt, StoreInUse, StoreReadOnly
+from postroom.stores.sqlite.backup_stream import restore_stream
 from postroom.stores.sqlite.heads import SignedHeads
 from postroom.stores.sqlite.owner import OwnerLock
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.backup_files import find_damage
+from postroom.terminal.cli.backup_targets import is_address, open_target
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.confirm import confirm
 from postroom.terminal.cli.errors import BackupDamaged, NoBackup, Unclear
 from postroom.terminal.cli.ledger import progress_bar
-from postroom.terminal.cli.options import argument, flag
+from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.readonly import ReadOnlyFile
 from postroom.terminal.cli.store_access import CommandContext
+from postroom.terminal.cli.values import When
 from postroom.terminal.cli.verify import verify
 
 
@@ -29,18 +33,40 @@ def register(app: typer.Typer, panel: str) -> None:
         app,
         "restore",
         panel=panel,
-        examples=["postroom restore monday.db --check", "postroom restore monday.db --yes"],
+        examples=[
+            "postroom restore monday.db --check",
+            "postroom restore monday.db --yes",
+            "postroom restore s3://bucket/postroom --at 2h",
+        ],
     )(restore)
 
 
 def restore(
     at: CommandContext,
-    file: Annotated[Path, argument("FILE", "A copy that postroom backup made.")],
+    place: Annotated[
+        str, argument("FILE", "A copy that postroom backup made; or where backup --follow ships to.")
+    ],
     check: Annotated[bool, flag("Only try it: read all of it and verify its ledger.", "--check")] = False,
     yes: Annotated[bool, flag("Do not ask.", "--yes", "-y")] = False,
+    moment: Annotated[
+        When | None, option("TIME", "Of what backup --follow shipped: as it was then.", "--at")
+    ] = None,
 ) -> None:
     """Put a backup in the place of the store. The store as it was is kept beside it."""
-    source = file.expanduser().absolute()
+    if is_address(place) or Path(place).expanduser().is_dir():
+        with tempfile.TemporaryDirectory(prefix="postroom-restore-") as folder:
+            rebuilt = Path(folder) / "store.db"
+            until = None if moment is None else moment.before(at.clock.now())
+            found = restore_stream(open_target(place), place, rebuilt, until)
+            at.out.note(f"{place} as of {iso(found)}")
+            _restore(at, rebuilt, check=check, yes=yes)
+        return
+    if moment is not None:
+        raise Unclear(f"{place} is one copy, of one moment; --at is for what backup --follow shipped")
+    _restore(at, Path(place).expanduser().absolute(), check=check, yes=yes)
+
+
+def _restore(at: CommandContext, source: Path, *, check: bool, yes: bool) -> None:
     if not source.is_file():
         raise NoBackup(path=str(source))
     if (damage := find_damage(source)) is not None:
