@@ -1,6 +1,7 @@
 """Made-up requests for every endpoint of the OpenAPI document: no 5xx, no answer it does not tell of."""
 
 import asyncio
+import itertools
 import json
 import os
 from pathlib import Path
@@ -16,7 +17,7 @@ from schemathesis.specs.openapi.checks import status_code_conformance
 
 from postroom.api.examples import FILE
 from tests.api.examples import NOT_PLAYED, played
-from tests.api.house import TOKEN, opened
+from tests.api.house import TOKEN, House, opened
 
 # These close or change the house under test, run other programs, or never end.
 LEFT_OUT = {
@@ -38,18 +39,20 @@ async def document(url: str) -> dict[str, Any]:
         return (await http.get("/openapi.json")).json()
 
 
-def problems_of(raw: dict[str, Any], url: str) -> list[str]:
-    """What made-up requests find, for every operation of the document."""
+def problems_of(
+    raw: dict[str, Any], url: str, *, token: str = TOKEN, tries: int = TRIES, every: int = 1
+) -> list[str]:
+    """What made-up requests find, for every operation of the document, or each so manieth of them."""
     schema = schemathesis.openapi.from_dict(raw)
     schema.config.update(base_url=url)
     problems: list[str] = []
-    for found in schema.get_all_operations():
+    for found in itertools.islice(schema.get_all_operations(), 0, None, every):
         operation: Any = found.ok()  # type: ignore[union-attr]
         if operation.path in LEFT_OUT:
             continue
 
         @settings(
-            max_examples=TRIES,
+            max_examples=tries,
             deadline=None,
             phases=[Phase.generate],
             derandomize=True,
@@ -63,7 +66,7 @@ def problems_of(raw: dict[str, Any], url: str) -> list[str]:
         @given(case=operation.as_strategy())
         def one(case: Any) -> None:
             # Its own patience of 10 s is too short for a loaded machine.
-            answer = case.call(headers={"authorization": f"Bearer {TOKEN}"}, timeout=300)
+            answer = case.call(headers={"authorization": f"Bearer {token}"}, timeout=300)
             case.validate_response(answer, checks=[not_a_server_error, status_code_conformance])
 
         try:
@@ -88,6 +91,42 @@ async def test_whatever_is_asked_the_answer_is_one_the_document_tells_of(tmp_pat
         only = {"get": {**known, "responses": {"404": {"description": "no"}}}}
         told = await asyncio.to_thread(problems_of, {**raw, "paths": {"/api/queue/status": only}}, house.url)
         assert "/api/queue/status" in told[0]
+
+
+KEYS: dict[str, dict[str, Any]] = {
+    "a key with all rights": {"name": "all", "permissions": ["view", "publish", "consume", "manage"]},
+    "a key with no rights": {"name": "none", "permissions": []},
+}
+
+
+async def secret_of(house: House, rights: str) -> str:
+    if rights == "the owner":
+        return TOKEN
+    answer = await house.http.post("/v1/api-keys", json=KEYS[rights])
+    assert answer.status_code == 201, answer.text
+    return answer.json()["data"]["key"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("rights", ["the owner", *KEYS])
+async def test_a_sample_of_made_up_requests_finds_no_server_error_whatever_rights_they_have(
+    tmp_path: Path, rights: str
+) -> None:
+    """Each twelfth operation, the same ones each time; all of them are tried by the slow test."""
+    async with opened(tmp_path, works=False) as house:
+        raw, token = await document(house.url), await secret_of(house, rights)
+        problems = await asyncio.to_thread(problems_of, raw, house.url, token=token, tries=2, every=12)
+        assert not problems, "\n\n".join(problems)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("rights", list(KEYS))
+async def test_no_request_of_a_key_finds_a_server_error(tmp_path: Path, rights: str) -> None:
+    async with opened(tmp_path, works=False) as house:
+        raw, token = await document(house.url), await secret_of(house, rights)
+        problems = await asyncio.to_thread(problems_of, raw, house.url, token=token)
+        assert not problems, "\n\n".join(problems)
 
 
 JSON = "application/json"

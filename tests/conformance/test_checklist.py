@@ -244,9 +244,9 @@ async def test_row_22_reclaim_after_crash(jobs: Room, clock: ManualClock) -> Non
     clock.advance(30)
     await jobs.housekeep(housekeepers.VISIBILITY)
     assert await state_of(jobs, receipt.id) is State.PENDING
+    assert (await one(jobs, "jobs")).attempts == 2
     async with refused(jobs, ClaimLost):
         await jobs.complete(crashed)
-    assert (await one(jobs, "jobs")).attempts == 2
 
 
 async def test_row_23_delayed_visibility(jobs: Room, clock: ManualClock) -> None:
@@ -381,7 +381,7 @@ async def test_row_54_priority_aging_every_five_minutes(room: Room, clock: Manua
 async def test_row_55_system_agents_are_listed(room: Room) -> None:
     await room.housekeep(housekeepers.EXPIRY)
     listed = {status.name: status for status in await room.housekeepers()}
-    assert len(listed) == 7
+    assert len(listed) == 8
     assert all(status.work and status.every_s for status in listed.values())
     ran = listed[housekeepers.EXPIRY]
     assert (ran.last_status, ran.runs, ran.items_processed) == ("ok", 1, 0)

@@ -19,6 +19,7 @@ from postroom.kernel.reader import Reader
 from postroom.services import callers
 from postroom.services.container import Services
 from postroom.services.keys import KeyDraft
+from postroom.stores.postgres import PostgresStore
 from postroom.stores.sqlite import SqliteStore
 
 OFFICER = callers.owner(actor="officer")
@@ -41,7 +42,9 @@ def check_after(room: Room, *statements: str) -> None:
 
 
 def blob(room: Room, text: str) -> str:
-    return f"CAST('{text}' AS BLOB)" if isinstance(room._core.store, SqliteStore) else f"'{text}'::bytea"
+    if isinstance(room._core.store, SqliteStore):
+        return f"CAST('{text}' AS BLOB)"
+    return f"'{text}'::bytea" if isinstance(room._core.store, PostgresStore) else f"'{text}'"
 
 
 def audited(name: str, message: NewMessage | None = None) -> c.Publish:
@@ -81,7 +84,7 @@ async def test_a_changed_content_is_found(mail: Room, change: str) -> None:
     check(mail)
     change = change.replace("BODY", blob(mail, "[3]"))
     with pytest.raises(LedgerBroken, match=r"the content of message .* is not the one it tells of"):
-        check_after(mail, f"UPDATE contents SET {change} WHERE seq = 2")
+        check_after(mail, f"UPDATE contents SET {change}")
 
 
 async def test_bodies_that_are_published_together_have_digests_of_their_own(mail: Room) -> None:

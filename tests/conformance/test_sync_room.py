@@ -92,7 +92,7 @@ def test_every_other_verb_and_question(jobs: SyncRoom, clock: ManualClock) -> No
     jobs.set_position("lake", 3)
     assert jobs.positions()[0].seq == 3
     assert jobs.housekeep("message_archiver") == 0
-    assert len(jobs.housekeepers()) == 7
+    assert len(jobs.housekeepers()) == 8
     assert [event.seq for event in jobs.events(5)] == list(range(6, jobs.head().seq + 1))
 
 
