@@ -176,6 +176,9 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
         },
     },
     UPKEEP: {
+        "workers": {
+            "worker": "Run a Python function on the messages of a queue, on this machine or any other.",
+        },
         "keys": {
             "key": "Keys: who may use the work queue over HTTP.",
         },
