@@ -48,6 +48,10 @@ def teams(incomplete: str) -> list[str]:
     return [name for name in _office_names()[1] if name.startswith(incomplete)]
 
 
+def addressees(incomplete: str) -> list[str]:
+    return [*agents(incomplete), *teams(incomplete)]
+
+
 def settings(incomplete: str) -> list[str]:
     """Names as `settings list` shows them."""
     from postroom.settings.catalog import list_settings

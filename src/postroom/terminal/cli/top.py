@@ -43,8 +43,8 @@ async def top(
     from postroom.terminal.cli.live_events import live_events
     from postroom.terminal.tui.top_snapshot import read_top, tell_plain
 
-    place, token = _find(at, url)
-    async with _services(place, token) as services:
+    place, token = find_place(at, url)
+    async with open_services(place, token) as services:
 
         async def look() -> "TopSnapshot":
             return await read_top(services, at.caller, at.clock.now())
@@ -63,7 +63,7 @@ async def top(
         await TopScreen(place, look, answer, lambda: live_events("", url=place, token=token)).run_async()
 
 
-def _find(at: CommandContext, url: str | None) -> tuple[str, str]:
+def find_place(at: CommandContext, url: str | None) -> tuple[str, str]:
     from postroom.app.process import NotRunning
     from postroom.terminal.cli.connection import find_server, token_of
 
@@ -76,7 +76,7 @@ def _find(at: CommandContext, url: str | None) -> tuple[str, str]:
 
 
 @contextlib.asynccontextmanager
-async def _services(url: str, token: str) -> AsyncIterator["ServerServices"]:
+async def open_services(url: str, token: str) -> AsyncIterator["ServerServices"]:
     from postroom.terminal.cli.remote import remote_services
 
     async with remote_services(url, token) as services:

@@ -17,6 +17,7 @@ from textual.widgets import DataTable, Footer, Label
 from postroom.errors import PostroomError
 from postroom.services.need_answers import NeedAnswer, list_answers
 from postroom.services.needs_you import PersonNeed
+from postroom.terminal.cli.output import clean
 from postroom.terminal.tui.top_snapshot import TopSnapshot, tell_answers, tell_elapsed
 
 LOOK_S = 2.0
@@ -117,7 +118,12 @@ class TopScreen(App[None]):
         self._fill(
             "needs",
             [
-                (need.kind, need.id, f"{'!' if need.is_blocking else ' '} {need.title}", tell_answers(need))
+                (
+                    need.kind,
+                    need.id,
+                    f"{'!' if need.is_blocking else ' '} {clean(need.title)}",
+                    tell_answers(need),
+                )
                 for need in found.needs
             ],
         )
@@ -196,7 +202,7 @@ class TopScreen(App[None]):
         answer = answers[number - 1]
         if answer.is_final and self._asked != (need.id, answer):
             self._asked = (need.id, answer)
-            self.notify(f"Press {number} again to {answer.says}: {need.title}", severity="warning")
+            self.notify(f"Press {number} again to {answer.says}: {clean(need.title)}", severity="warning")
             return
         self._asked = None
         try:
@@ -204,5 +210,5 @@ class TopScreen(App[None]):
         except PostroomError as error:
             self.notify(str(error), severity="error")
         else:
-            self.notify(f"{answer.says}: {need.title}")
+            self.notify(f"{answer.says}: {clean(need.title)}")
         self._news.set()

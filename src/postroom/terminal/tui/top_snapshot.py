@@ -8,6 +8,7 @@ from postroom.clock import SECOND
 from postroom.services.callers import Caller
 from postroom.services.need_answers import list_answers
 from postroom.services.needs_you import PersonNeed
+from postroom.terminal.cli.output import clean
 
 if TYPE_CHECKING:
     from postroom.services.server import ServerServices
@@ -68,7 +69,7 @@ async def read_top(services: "ServerServices", caller: Caller, now: int) -> TopS
             AgentRow(
                 name,
                 "● works" if work is not None else "○ idle",
-                " ".join(text.split())[:SHORT],
+                clean(" ".join(text.split())[:SHORT]),
                 (now - work.started_at) / SECOND if work is not None else None,
                 0 if waits is None else waits.pending + waits.queued,
                 spent.get(name),

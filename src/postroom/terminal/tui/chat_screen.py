@@ -1,0 +1,161 @@
+"""`postroom chat`: a conversation on a full screen. Words of a turn appear as they are written.
+
+Entries are kept by their numbers, so none is shown twice however often the store is asked.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import ClassVar
+
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widgets import Footer, Input, Label, Static
+
+from postroom.errors import PostroomError
+from postroom.terminal.cli.output import clean
+from postroom.terminal.tui.conversation import ChatEntry, Conversation, LiveTurn, tell_entry
+
+LOOK_S = 2.0
+AGAIN_S = 3.0
+CALM_S = 0.2
+FILE = "/file "
+
+Events = Callable[[], AsyncIterator[object]]
+
+
+class ChatScreen(App[None]):
+    CSS = """
+    #title { height: 1; width: 100%; background: $primary; color: $text; padding: 0 1; }
+    #lines { height: 1fr; padding: 0 1; }
+    .own { color: $text-muted; }
+    #live { height: auto; max-height: 8; padding: 0 1; color: $text-accent; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "quit", priority=True),
+        Binding("escape", "stop", "stop the turn", priority=True),
+        Binding("pageup", "earlier", "earlier", priority=True),
+    ]
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, conversation: Conversation, events: Events) -> None:
+        super().__init__()
+        self._conversation = conversation
+        self._events = events
+        self._news = asyncio.Event()
+        self._entries: dict[int, str] = {}
+        self._turns: list[LiveTurn] = []
+        self._files: tuple[str, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield Label(self._conversation.title, id="title", markup=False)
+        yield VerticalScroll(id="lines")
+        yield Static("", id="live", markup=False)
+        yield Input(placeholder="Write and press Enter; /file PATH adds a file")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+        self._keep_looking()
+        self._keep_hearing()
+
+    @work(exclusive=True, group="look")
+    async def _keep_looking(self) -> None:
+        while True:
+            self._news.clear()
+            try:
+                entries = await self._conversation.read()
+                self._turns = await self._conversation.working()
+            except PostroomError as error:
+                self._tell(f"✗ {error}")
+            else:
+                await self._show(entries)
+                self._tell(
+                    "\n".join(
+                        f"@{turn.agent} writes: {clean(turn.text[-600:], lines=True)}▌"
+                        for turn in self._turns
+                    )
+                )
+            await asyncio.sleep(CALM_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._news.wait()
+
+    @work(exclusive=True, group="hear")
+    async def _keep_hearing(self) -> None:
+        """A server that stops and starts again is heard again."""
+        while True:
+            with contextlib.suppress(PostroomError, OSError):
+                async for _ in self._events():
+                    self._news.set()
+            await asyncio.sleep(AGAIN_S)
+
+    def _tell(self, text: str) -> None:
+        self.query_one("#live", Static).update(text)
+
+    async def _show(self, entries: list[ChatEntry]) -> None:
+        """New ones go where their number belongs; of those that are there, only what changed is drawn."""
+        lines = self.query_one("#lines", VerticalScroll)
+        was_at_end = lines.scroll_y >= lines.max_scroll_y - 1
+        for entry in entries:
+            text = tell_entry(entry)
+            known = self._entries.get(entry.number)
+            if known is None:
+                later = next((number for number in sorted(self._entries) if number > entry.number), None)
+                widget = Static(
+                    text, id=f"entry-{entry.number}", classes="own" if entry.is_own else "", markup=False
+                )
+                self._entries[entry.number] = text
+                await lines.mount(widget, before=None if later is None else f"#entry-{later}")
+            elif known != text:
+                self._entries[entry.number] = text
+                self.query_one(f"#entry-{entry.number}", Static).update(text)
+        if was_at_end:
+            lines.scroll_end(animate=False)
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        text = event.value.strip()
+        event.input.clear()
+        if text.startswith(FILE):
+            self._files += (text.removeprefix(FILE).strip(),)
+            self.notify(f"{len(self._files)} with the next message")
+        elif text:
+            self._send(text)
+
+    @work(group="send")
+    async def _send(self, text: str) -> None:
+        files, self._files = self._files, ()
+        try:
+            notice = await self._conversation.send(text, files)
+        except PostroomError as error:
+            self.notify(str(error), severity="error")
+            self._files = files
+            box = self.query_one(Input)
+            box.value = box.value or text  # nothing that was written is lost
+            return
+        if notice:
+            self.notify(notice)
+        self._news.set()
+
+    @work(group="stop")
+    async def action_stop(self) -> None:
+        """The oldest of the turns that go on."""
+        if not self._turns:
+            self.notify("Nobody works on anything here.")
+            return
+        try:
+            await self._conversation.stop(self._turns[0].number)
+        except PostroomError as error:
+            self.notify(str(error), severity="error")
+        self._news.set()
+
+    @work(exclusive=True, group="earlier")
+    async def action_earlier(self) -> None:
+        lines = self.query_one("#lines", VerticalScroll)
+        if lines.scroll_y > 0 or not self._entries:
+            lines.scroll_page_up(animate=False)
+            return
+        with contextlib.suppress(PostroomError):
+            await self._show(await self._conversation.read(min(self._entries)))

@@ -1,0 +1,133 @@
+"""A conversation as a screen sees it: with one agent, or in the room of a team; the same verbs for both."""
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from postroom.clock import iso
+from postroom.services.callers import Caller
+from postroom.terminal.cli.output import clean
+
+if TYPE_CHECKING:
+    from postroom.services.server import ServerServices
+
+PAGE = 40
+
+
+class ChatEntry(msgspec.Struct, frozen=True):
+    """`number` orders entries, and is what earlier ones are asked for by; `note` is how far it has come."""
+
+    number: int
+    author: str
+    text: str
+    is_own: bool
+    created_at: int
+    note: str = ""
+
+
+class LiveTurn(msgspec.Struct, frozen=True):
+    number: int
+    agent: str
+    text: str
+
+
+class Conversation(Protocol):
+    @property
+    def title(self) -> str: ...
+
+    async def read(self, before: int = 0) -> list[ChatEntry]:
+        """The newest, or those before a number; the oldest first."""
+        ...
+
+    async def working(self) -> list[LiveTurn]: ...
+
+    async def send(self, text: str, files: tuple[str, ...] = ()) -> str:
+        """What there is to say to it at once, if anything."""
+        ...
+
+    async def stop(self, number: int) -> None: ...
+
+
+class AgentConversation:
+    def __init__(self, services: "ServerServices", caller: Caller, agent: str, person: str) -> None:
+        self._services = services
+        self._caller = caller
+        self._agent = agent
+        self._person = person
+        self.title = f"@{agent}"
+
+    async def read(self, before: int = 0) -> list[ChatEntry]:
+        found = await self._services.chats.read(self._caller, self._agent, limit=PAGE, before=before)
+        return [
+            ChatEntry(
+                each.number,
+                f"@{each.author}" if each.is_agent else each.author,
+                "\n".join((each.text, *(f"[file] {file}" for file in each.files))),
+                not each.is_agent,
+                each.created_at,
+                _note(each.state, each.reason),
+            )
+            for each in found
+        ]
+
+    async def working(self) -> list[LiveTurn]:
+        found = await self._services.chats.working(self._caller, self._agent)
+        return [LiveTurn(each.number, each.agent, each.text) for each in found]
+
+    async def send(self, text: str, files: tuple[str, ...] = ()) -> str:
+        from postroom.services.conversations import Draft
+
+        draft = Draft(text=text, channel="cli", sender=self._person, agent=self._agent, files=files)
+        return (await self._services.conversations.send(self._caller, draft)).notice or ""
+
+    async def stop(self, number: int) -> None:
+        await self._services.workload.kill(self._caller, number)
+
+
+class RoomConversation:
+    def __init__(
+        self, services: "ServerServices", caller: Caller, team: str, members: tuple[str, ...]
+    ) -> None:
+        self._services = services
+        self._caller = caller
+        self._team = team
+        self._members = members
+        self.title = f"#{team}"
+
+    async def read(self, before: int = 0) -> list[ChatEntry]:
+        """Of what was said before the newest page, as much as the room gives at once."""
+        found = await self._services.rooms.read(self._caller, self._team, limit=PAGE if not before else 1000)
+        posts = [each for each in reversed(found) if not before or each.number < before]
+        return [
+            ChatEntry(
+                each.number,
+                "you" if each.author == "user" else f"@{each.author}",
+                each.text,
+                each.author == "user",
+                each.created_at * 1000,
+            )
+            for each in posts
+        ]
+
+    async def working(self) -> list[LiveTurn]:
+        found = await self._services.chats.working(self._caller)
+        return [LiveTurn(each.number, each.agent, each.text) for each in found if each.agent in self._members]
+
+    async def send(self, text: str, files: tuple[str, ...] = ()) -> str:
+        await self._services.rooms.write(self._caller, self._team, text)
+        return "files are not posted to rooms" if files else ""
+
+    async def stop(self, number: int) -> None:
+        await self._services.workload.kill(self._caller, number)
+
+
+def _note(state: str, reason: str) -> str:
+    if state == "dead":
+        return f"✗ {reason}".strip()
+    return {"pending": "… waits", "delayed": "… waits", "claimed": "● is worked on"}.get(state, "")
+
+
+def tell_entry(entry: ChatEntry) -> str:
+    """One entry as plain text, without what would command a terminal."""
+    note = f"  ({entry.note})" if entry.note else ""
+    return clean(f"[{iso(entry.created_at)[11:16]}] {entry.author}: {entry.text}{note}", lines=True)
