@@ -8,6 +8,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from postroom.app.home import Home
 from tests.providers.model_server import ModelServer, model_server
 from tests.terminal.cli.runner import Done, Shell
@@ -101,3 +103,50 @@ def test_a_person_is_asked_until_an_answer_comes(shell: Shell) -> None:
         process.wait()
         os.close(ours)
     assert set(settings(shell)["agents"]) == {"assistant", "lead", "writer", "checker"}
+
+
+@pytest.mark.slow
+def test_the_first_postroom_alone_leads_through_setup_and_opens_the_office(shell: Shell) -> None:
+    ours, theirs = pty.openpty()
+    env = {**shell.env, "TERM": "xterm", "HOME": str(shell.folder), "PATH": "/nowhere"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "postroom"],
+        cwd=shell.folder,
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen = b""
+
+    def answer(question: bytes, words: bytes) -> None:
+        nonlocal seen
+        while question not in seen:
+            seen += os.read(ours, 4096)
+        seen = seen.partition(question)[2]
+        os.write(ours, words + b"\n")
+
+    try:
+        answer(b"first start", b"")
+        answer(b"Number (1, 2, 3) [1]: ", b"3")
+        answer(b"hand-offs? (y, n) [n]: ", b"n")
+        answer(b"Telegram? (y, n) [n]: ", b"n")
+        while b"offline script provider" not in seen:
+            seen += os.read(ours, 4096)
+        while b"/login" not in seen:
+            seen += os.read(ours, 4096)
+        while process.poll() is None:
+            try:
+                os.read(ours, 4096)
+            except OSError:
+                break
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+        subprocess.run(
+            [sys.executable, "-m", "postroom", "stop"], env=shell.env, check=False, capture_output=True
+        )

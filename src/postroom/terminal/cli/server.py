@@ -15,6 +15,7 @@ from postroom.app.roles import Running, roles, running
 from postroom.clock import SystemClock
 from postroom.errors import PostroomError
 from postroom.kernel import checks
+from postroom.terminal.cli import prompts
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.connection import find_server, make_login_link
 from postroom.terminal.cli.options import argument, flag, option
@@ -313,6 +314,7 @@ WELCOME = """Postroom is the post room of a team of AI agents. It is open now.
 
 Open this link in a browser; it works once. From here:
 """
+FIRST = "This is the first start. Set up the office now, to have a real answer in a minute?"
 NEXT = (
     ('postroom send "@{agent} hello" --wait', "write to an agent and see its answer"),
     ("postroom agent list", "who works here"),
@@ -329,6 +331,10 @@ def welcome(out: Output) -> None:
 
     home = Home.of()
     new = first_run.prepare(home)
+    if new and not out.as_json and prompts.somebody() and prompts.yes(FIRST, default=True):
+        from postroom.terminal.cli.app import run
+
+        run(["setup"])  # what went wrong was told; the office opens all the same
     found = find_server(home) or process.start(home, ALL)
     _say_ready(out, found)
     if out.as_json:

@@ -15,7 +15,7 @@ import typer
 from postroom.errors import PostroomError
 from postroom.settings.defaults import API_KEYS, PROGRAMS
 from postroom.settings.secrets import is_handle
-from postroom.terminal.cli import channels, prompts
+from postroom.terminal.cli import channels, prompts, service_unit
 from postroom.terminal.cli.command import command
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import argument, flag, option
@@ -97,6 +97,7 @@ async def setup(
     ] = None,
     url: Annotated[str | None, option("URL", "The server, instead of the vendor's.", "--url")] = None,
     team: Annotated[bool, flag("Also make a team of three to try hand-offs.", "--team")] = False,
+    service: Annotated[bool, flag("Also let systemd keep it running for you.", "--service")] = False,
     untested: Annotated[bool, flag("Do not try the provider.", "--no-test")] = False,
     token: Annotated[str | None, option("TEXT", "Of the channel's bot.", "--token")] = None,
     off: Annotated[bool, flag("Switch the channel off.", "--off")] = False,
@@ -114,8 +115,19 @@ async def setup(
         first = await _first_answer(at, office, agents[0])
     if is_asked and prompts.yes("Set up a channel, like Telegram?"):
         await channels.setup(at, None, None, False)
+    if service or (is_asked and shutil.which("systemctl") and prompts.yes("Let systemd keep it running?")):
+        _serve(at)
     document = {"provider": wanted.provider, "agents": agents, "tested": found is not None, "answer": first}
     at.out.show(document, first, f"\nAgents: {', '.join(f'@{each}' for each in agents)}.", *_next(agents[0]))
+
+
+def _serve(at: CommandContext) -> None:
+    """What cannot be started is told with the way to do it by hand; the office is set up all the same."""
+    unit = service_unit.write_unit(at.home)
+    problem = service_unit.start_unit()
+    at.out.note(f"wrote {unit}" + (f"; it was not started ({problem})" if problem else ", and started it"))
+    if problem:
+        at.out.note(f"to start it: systemctl --user enable --now {service_unit.NAME}")
 
 
 @dataclass
