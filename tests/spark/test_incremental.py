@@ -6,15 +6,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from postroom.clock import SECOND, ManualClock
 from postroom.pipeline.jobs.retention import retain
 from postroom.pipeline.jobs.run import Summary
 from postroom.pipeline.jobs.watch import watch
 from postroom.pipeline.lake.lake import Lake
-from postroom.pipeline.lake.tables import GOLD, LEDGER, MESSAGE_LIFE, QUEUE_HOUR
+from postroom.pipeline.lake.tables import GOLD, LEDGER, MEMORY, MESSAGE_LIFE, QUEUE_HOUR, SILVER
 from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.runtime import open_sync
-from tests.spark.lakes import END, copied, copy_of, fill, rows, same_later
+from tests.spark.lakes import COMPARED, END, copied, copy_of, fill, rows, same, same_later
 
 
 def test_late_events_and_new_mail_come_out_as_in_one_run(
@@ -69,3 +71,24 @@ def test_sums_of_days_that_the_lake_let_go_stay_when_something_late_happens_to_t
     assert min(late) < end.isoformat(), "something happened to a message of a day that was let go"
     for table in GOLD:
         assert [row for row in rows(lake, table) if row["day"] < end] == rows(filled, table), table.name
+
+
+def test_whoever_reads_while_all_is_built_anew_finds_every_row_at_every_moment(
+    spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, commit = copied(filled, tmp_path / "lake"), Lake.commit
+    seen: list[tuple[str, dict[str, int]]] = []
+
+    def count() -> dict[str, int]:
+        return {table.name: sum(file.rows for file in lake.files(table)) for table in COMPARED}
+
+    def look(self: Lake, table: Any, *args: Any, **more: Any) -> None:
+        commit(self, table, *args, **more)
+        seen.append((table.name, count()))
+
+    before = count()
+    monkeypatch.setattr(Lake, "commit", look)
+    fill(spark, lake, month, refresh=True)
+    assert {name for name, _ in seen} >= {table.name for table in (*SILVER, *GOLD, *MEMORY)}
+    assert [name for name, found in seen if found != before] == []
+    same(lake, filled)
