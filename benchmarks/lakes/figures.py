@@ -77,13 +77,13 @@ def targets(sizes: list[Found]) -> list[Target]:
             )
             add("bronze against pandas to createDataFrame", found.checked / found.pandas, 5.0, None, "×")
         if found.checked:
-            add("whole run against its bronze", found.whole_s / found.bronze_s, None, 4.0, "×")
+            add("whole run against its bronze", found.whole_s / found.bronze_s, None, 3.0, "×")
             if found.more_s is not None:
                 add(
                     "run after 1 % more, share of the whole",
                     100 * found.more_s / found.whole_s,
                     None,
-                    10.0,
+                    5.0,
                     "%",
                 )
         if found is sizes[-1]:
