@@ -75,6 +75,14 @@ def test_what_one_has_in_hand_the_other_passes_over(rooms: Rooms, race: Race) ->
     assert [message.body for message in (*first.result(), *second.result())] == [1, 2]
 
 
+def test_who_looks_for_a_label_leaves_what_has_it_not_to_the_other(rooms: Rooms, race: Race) -> None:
+    ann, bob = rooms
+    for colour in ("blue", "red"):
+        ann.publish("jobs", colour, labels={"colour": colour})
+    first, second = race(ann, lambda: ann.claim("jobs", labels={"colour": "red"}), lambda: bob.claim("jobs"))
+    assert [message.body for message in (*first.result(), *second.result())] == ["red", "blue"]
+
+
 def test_the_same_queue_made_by_both_is_made_once(rooms: Rooms, race: Race) -> None:
     ann, bob = rooms
     first, second = race(ann, lambda: ann.create_queue("new"), lambda: bob.create_queue("new", exist_ok=True))

@@ -76,6 +76,17 @@ STRAIGHT_JOIN messages m FORCE INDEX (PRIMARY) ON m.seq = r.seq
 STRAIGHT_JOIN contents c FORCE INDEX (PRIMARY) ON c.seq = m.seq
 WHERE r.line = ? ORDER BY r.sort_key, r.seq LIMIT ? @skip_locked;
 
+-- name: ready_labelled
+-- Numbers of the next claimable messages of a line, by what is to be asked of their contents; nothing is locked.
+SELECT r.seq FROM ready r FORCE INDEX (PRIMARY) STRAIGHT_JOIN contents c FORCE INDEX (PRIMARY) ON c.seq = r.seq
+WHERE r.line = ? ORDER BY r.sort_key, r.seq LIMIT ?;
+
+-- name: take_ready
+-- Those of them that are still claimable, and that nobody else has in hand.
+SELECT $ROW, $CONTENT FROM messages m FORCE INDEX (PRIMARY)
+STRAIGHT_JOIN contents c FORCE INDEX (PRIMARY) ON c.seq = m.seq
+WHERE m.seq IN ? AND m.line = ? AND m.state = 'pending' ORDER BY m.sort_key, m.seq @skip_locked;
+
 -- name: due
 -- Messages whose time has come.
 SELECT $ROW FROM due d FORCE INDEX (PRIMARY) STRAIGHT_JOIN messages m FORCE INDEX (PRIMARY) ON m.seq = d.seq

@@ -20,6 +20,7 @@ from postroom.stores.mariadb.dialect import READ_SQL, READING, WRITE_SQL, WRITIN
 from postroom.stores.mariadb.errors import code_of
 from postroom.stores.sql.contention import Overtaken
 from postroom.stores.sql.dialect import SqlReads
+from postroom.stores.sql.messages import to_stored
 from postroom.stores.sql.server_transaction import ServerReads, ServerTransaction
 
 _VERSION = (
@@ -73,6 +74,21 @@ class MariadbTransaction(ServerTransaction, MariadbReads):
                 return False
             raise
         return True
+
+    def ready(self, lines: Sequence[int], limit: int, labels: Sequence[tuple[str, Any]] = ()) -> list[Stored]:
+        """With labels most of what is passed is not wanted, and must stay free for others meanwhile."""
+        if not labels:
+            return super().ready(lines, limit)
+        condition = f" AND {self._dialect.labelled()}" * len(labels)
+        sql = self._sql["ready_labelled"].replace(" ORDER BY", f"{condition} ORDER BY")
+        bound = tuple(value for label in labels for value in self._dialect.bind_label(*label))
+        found: list[Stored] = []
+        for line in lines:
+            rows = self._db.fetch(sql, (line, *bound, limit - len(found))) if len(found) < limit else []
+            if rows:
+                numbers = [number for (number,) in rows]
+                found += map(to_stored, self._db.fetch(self._sql["take_ready"], (numbers, line)))
+        return found
 
     def find(self, wanted: RowFilter, after: int, limit: int) -> list[Row]:
         found = super().find(wanted, after, limit)
