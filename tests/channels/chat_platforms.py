@@ -234,7 +234,7 @@ class _Control:
 
 
 @asynccontextmanager
-async def take_pushes(runner: ChannelRunner) -> AsyncIterator[str]:
+async def take_pushes(runner: ChannelRunner, port: int = 0) -> AsyncIterator[str]:
     """A URL whose requests reach the channel, as the server's own do."""
 
     async def accept(request: web.Request) -> web.Response:
@@ -249,7 +249,7 @@ async def take_pushes(runner: ChannelRunner) -> AsyncIterator[str]:
     app.router.add_route("*", "/hook", accept)
     serving = web.AppRunner(app, access_log=None, shutdown_timeout=0)
     await serving.setup()
-    site = web.TCPSite(serving, "127.0.0.1", 0)
+    site = web.TCPSite(serving, "127.0.0.1", port, reuse_address=True)
     await site.start()
     try:
         yield f"http://127.0.0.1:{serving.addresses[0][1]}/hook"
@@ -282,6 +282,8 @@ async def open_chat_office(
     options: dict[str, Any] | None = None,
     rules: ChatRules | None = None,
     sleep: Any = None,
+    port: int = 0,
+    lease_s: float = 15.0,
     **changes: Any,
 ) -> AsyncIterator[ChatOffice]:
     puppet = Puppet(act)
@@ -311,14 +313,16 @@ async def open_chat_office(
             answer=ChatCommands(room, control, reviews, SystemClock()).answer,  # type: ignore[arg-type]
             find_role=pairings.find_role,
             interrupt=staffed.office.interrupt,
+            lease_s=lease_s,
         )
         runner = ChannelRunner(room, name, channel, setup, SystemClock(), sleep=sleep or asyncio.sleep)
         running = asyncio.create_task(runner.run())
         try:
             await until(lambda: runner.status.receiving or runner.status.problem or running.done())
             assert runner.status.problem is None, runner.status.problem
-            await wait_until_heard(platform, fake, room)
-            async with take_pushes(runner) as url:
+            if fake is not None:
+                await wait_until_heard(platform, fake, room)
+            async with take_pushes(runner, port) as url:
                 if platform.hook is not None:
                     await platform.hook(fake, url)
                 yield ChatOffice(platform, fake, staffed, runner, puppet)

@@ -62,6 +62,8 @@ class ChannelSetup(msgspec.Struct, frozen=True, kw_only=True):
     folders: Folders
     file_bytes: int = MAX_FILE_BYTES
     max_age_s: float = MAX_AGE_S
+    # So long after its process died, another one takes the channel over.
+    lease_s: float = 15.0
     rules: ChatRules = ChatRules()
     answer: AnswerCommand = answer_nothing
     find_role: FindRole = find_no_role
@@ -86,7 +88,7 @@ class ChannelRunner:
         self._setup = setup
         self._clock = clock
         self._sleep = sleep
-        self._leader = room.leader(f"channel/{name}")
+        self._leader = room.leader(f"channel/{name}", lease_s=setup.lease_s)
         self._status = ChannelStatus()
         self._settled = asyncio.Event()
         self._reception: Reception | None = None
