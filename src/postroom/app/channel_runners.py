@@ -85,7 +85,8 @@ class ChannelRunners:
             if channel in self._running:
                 raise ChannelRuns(channel=channel)
             self._held.discard(channel)
-            runner = self._begin(channel, read_options(self._control.settings, channel, self._environment))
+            options = read_options(self._control.settings, channel, self._environment)
+            runner = await self._begin(channel, options)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 await runner.settled()
@@ -134,14 +135,17 @@ class ChannelRunners:
             if running is None and name in self._problems and self._problems[name][1] == options:
                 return
             await self._end(name)
-            self._begin(name, options)
+            await self._begin(name, options)
         except PostroomError as problem:
             if self._problems.get(name) != (str(problem), options):
                 log.error("%s", problem)
             self._problems[name] = (str(problem), options)
 
-    def _begin(self, name: str, options: Mapping[str, Any]) -> ChannelRunner:
-        channel = find_kind(str(options.get("platform") or name)).build(name, options)
+    async def _begin(self, name: str, options: Mapping[str, Any]) -> ChannelRunner:
+        kind = await asyncio.to_thread(find_kind, str(options.get("platform") or name))
+        # Libraries of platforms take seconds to load, and nobody else should wait for that.
+        await asyncio.to_thread(kind.load)
+        channel = kind.build(name, options)
         self._problems.pop(name, None)
         settings = self._control.settings
         files = self._home / "files"

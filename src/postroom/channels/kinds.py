@@ -1,6 +1,7 @@
 """Which platforms there are: the folders beside this file that have a `KIND`, and the entry points of other
 packages."""
 
+import contextlib
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
@@ -33,6 +34,11 @@ class ChannelKind(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     capabilities: Capabilities
     build: Callable[[str, Mapping[str, Any]], Channel]
+
+    def load(self) -> None:
+        """Imports what `build` will need; that it is missing is for `build` to say."""
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"{self.build.__module__}.channel")
 
 
 def find_kinds() -> dict[str, ChannelKind]:

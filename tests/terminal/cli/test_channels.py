@@ -66,6 +66,28 @@ def test_a_handle_stays_a_handle(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> N
     assert not (cli.home / "secrets").exists()
 
 
+def test_what_a_platform_needs_besides_a_token_is_given_by_name_and_secrets_are_kept_apart(cli: Cli) -> None:
+    given = ("--set", "homeserver=https://m.example.org", "--set", "user=@o:m", "--set", "access_token=abc")
+    cli.ok("channel", "setup", "matrix", *given)
+    file = cli.home / "secrets" / "matrix_access_token"
+    assert file.read_text().strip() == "abc"
+    assert stored(cli)["matrix"] == {
+        "homeserver": "https://m.example.org",
+        "user": "@o:m",
+        "access_token": f"file:{file}",
+    }
+    refused = cli("channel", "setup", "matrix", "--set", "homeserver")
+    assert (refused.code, "NAME=VALUE" in refused.err) == (2, True)
+
+
+def test_a_channel_is_tried_without_a_server_and_says_what_is_missing(cli: Cli) -> None:
+    cli.ok("channel", "setup", "webhook", "--set", "secret=s", "--set", "url=http://127.0.0.1:9/")
+    assert "takes the settings" in cli.ok("channel", "test", "webhook").out
+    refused = cli("channel", "test", "signal")
+    assert refused.code == 2
+    assert "with its +" in refused.err
+
+
 def test_forgetting_is_asked_first(cli: Cli) -> None:
     cli.ok("channel", "setup", "whatsapp")
     refused = cli("channel", "reset", "whatsapp", stdin=b"n\n")
@@ -109,8 +131,9 @@ def test_a_person_is_asked_and_the_token_does_not_show(shell: Shell) -> None:
         os.write(ours, TOKEN.encode() + b"\n")
         until(b"Use Discord?")
         os.write(ours, b"\n")
-        until(b"Use WhatsApp?")
-        os.write(ours, b"n\n")
+        for question in (b"WhatsApp", b"Slack", b"E-mail", b"Matrix", b"Signal", b"Webhook"):
+            until(b"Use " + question + b"?")
+            os.write(ours, b"n\n")
         until(b"Channels: telegram.")
         assert process.wait(60) == 0
     finally:

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -18,6 +19,7 @@ from aiogram.exceptions import (
 )
 from aiogram.methods import TelegramMethod
 from aiogram.types import (
+    BotCommand,
     BufferedInputFile,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
@@ -34,6 +36,9 @@ from postroom.channels.model import Address, Choice, Envelope, Piece, ReceivedFi
 from postroom.channels.telegram.markup import CAPABILITIES, render_entities
 from postroom.channels.telegram.problems import explain
 from postroom.channels.telegram.updates import KINDS, BotIdentity, read_update
+from postroom.services.chat_commands import MENU
+
+log = logging.getLogger("postroom.channels")
 
 POLL_S = 50
 REQUEST_S = 30
@@ -82,6 +87,12 @@ class TelegramChannel(Channel):
             reason = "Telegram does not know its token. Ask @BotFather for the right one."
             raise ChannelMisconfigured(channel=self._name, reason=reason) from None
         self._identity = BotIdentity(me.id, me.username or "")
+        try:
+            await self._bot.set_my_commands(
+                [BotCommand(command=name, description=text) for name, text in MENU.items()]
+            )
+        except TelegramAPIError as error:
+            log.warning("%s: the commands are not in Telegram's menu: %s", self._name, error)
 
     async def close(self) -> None:
         await self._bot.session.close()

@@ -93,7 +93,7 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
             "pairing": "Pairing: who has asked to write, and who may.",
         },
         "channels": {
-            "channel": "Channels: talk to the office from Telegram.",
+            "channel": "Channels: talk to the office from chat platforms.",
             "(channels)": "The same as channel.",
         },
         "office_settings": {

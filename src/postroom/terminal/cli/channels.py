@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from postroom.app.home import Home
-from postroom.errors import Conflict
 from postroom.settings import durable
-from postroom.settings.secrets import is_handle, reveal
+from postroom.settings.secrets import is_handle, names_secret, reveal
 from postroom.terminal.cli import prompts
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
@@ -25,7 +25,7 @@ from postroom.terminal.cli.store_access import CommandContext
 if TYPE_CHECKING:
     from postroom.services.office import OfficeServices
 
-app = group("channel", "Channels: talk to the office from Telegram.")
+app = group("channel", "Channels: talk to the office from chat platforms.")
 also = group("channels", "The same as channel.")
 
 SECRETS = "secrets"
@@ -34,10 +34,13 @@ SESSION = "whatsapp-session"
 
 @dataclass(frozen=True)
 class Platform:
+    """`fields` are asked for besides the token; those whose names say so are secrets."""
+
     name: str
     token: re.Pattern[str] | None = None
     looks: str = ""
     where: str = ""
+    fields: tuple[str, ...] = ()
 
 
 PLATFORMS = {
@@ -53,19 +56,40 @@ PLATFORMS = {
         "three parts with dots between them, like MTk4NjIy….Cl2FMQ.ZnCjm1X…",
         "On discord.com/developers: New Application, Bot, Reset Token; switch on Message Content Intent.",
     ),
-    "whatsapp": Platform("WhatsApp", where="No token: at its first start it shows a code to scan."),
+    "whatsapp": Platform(
+        "WhatsApp",
+        where="On developers.facebook.com: an app with WhatsApp; its webhook leads to /hooks/whatsapp.",
+        fields=("access_token", "phone_number_id", "app_secret", "verify_token"),
+    ),
+    "slack": Platform(
+        "Slack",
+        re.compile(r"xoxb-[A-Za-z0-9-]{10,}"),
+        "xoxb- and what follows it",
+        "On api.slack.com/apps: a new app with Socket Mode; scopes chat:write, im:history, users:read,"
+        " files:read, files:write, app_mentions:read; events message.im and app_mention.",
+        fields=("app_token",),
+    ),
+    "email": Platform(
+        "E-mail",
+        where="A mailbox of its own, with IMAP and SMTP.",
+        fields=("address", "password", "imap_host", "smtp_host"),
+    ),
+    "matrix": Platform(
+        "Matrix",
+        where="An account for the bot; its access token is in its client, under Help & About.",
+        fields=("homeserver", "user", "access_token"),
+    ),
+    "signal": Platform(
+        "Signal",
+        where="signal-cli daemon --tcp --receive-mode=manual, with an account that is registered.",
+        fields=("account",),
+    ),
+    "webhook": Platform(
+        "Webhook", where="Any program that can send and take signed requests.", fields=("secret", "url")
+    ),
 }
 
-CLIENTS = frozenset({"telegram"})
-"""Platforms that this version can speak to. Tokens of the others are kept for one that can."""
-
 Channel = Annotated[str, argument("CHANNEL", f"{', '.join(PLATFORMS)} …")]
-
-
-class NoClient(Conflict):
-    """This version has no client for {platform} yet, so it cannot run. What is set up is kept."""
-
-    code = "NO_CLIENT"
 
 
 def _known(channel: str) -> str:
@@ -111,11 +135,26 @@ async def list_channels(at: CommandContext) -> None:
         for name, one in found.items()
     ]
     at.out.show(found, table(["channel", "switched", "token", "now"], rows))
-    without = [platform.name for name, platform in PLATFORMS.items() if name not in CLIENTS]
-    if without and not at.out.as_json:
-        at.out.note(
-            f"this version has no client for {', '.join(without)} yet; tokens are kept for one that has"
-        )
+
+
+_both("status", "postroom channel status")(list_channels)
+
+
+@_both("test", "postroom channel test telegram")
+async def try_channel(at: CommandContext, channel: Channel) -> None:
+    """Ask the platform whether the channel's token and the rest of its settings are right."""
+    from postroom.app.channel_runners import read_options
+    from postroom.channels.kinds import find_kind
+
+    settings = Home.of().settings.load()
+    options = read_options(settings, channel, os.environ)
+    kind = find_kind(str(options.get("platform") or channel))
+    client = kind.build(channel, options)
+    try:
+        await client.open()
+    finally:
+        await client.close()
+    at.out.show({"ok": True, "channel": channel}, f"{kind.label} takes the settings of {channel}.")
 
 
 async def setup(
@@ -127,12 +166,15 @@ async def setup(
         str | None,
         option("TEXT", "- reads it from stdin; env:NAME and file:PATH are kept as such.", "--token"),
     ] = None,
+    given: Annotated[
+        list[str] | None, option("NAME=VALUE", "A field of the channel's settings; several times.", "--set")
+    ] = None,
     off: Annotated[bool, flag("Switch the channel off; its token is kept.", "--off")] = False,
 ) -> None:
     """Choose channels and give them their tokens.
 
     A token is checked for its form, kept in a file that only you can read, and named in the settings by that
-    file. This version speaks to Telegram; tokens of the other platforms are kept for one that speaks to them.
+    file. Platforms that need more than a token take it from --set NAME=VALUE, or ask for it.
     """
     if channel is None:
         if token is not None or off:
@@ -143,7 +185,9 @@ async def setup(
     if off:
         await _switch(at, name, on=False)
         return
-    await _set_up(at, name, _token(name, token) if PLATFORMS[name].token else None)
+    secret = _token(name, token) if PLATFORMS[name].token else None
+    fields = _read_fields(name, given or ())
+    await _set_up(at, name, secret, fields)
 
 
 async def _ask_for_all(at: CommandContext) -> None:
@@ -161,7 +205,7 @@ async def _ask_for_all(at: CommandContext) -> None:
             has = bool((own.get(name) or {}).get("bot_token"))
             keep = has and prompts.yes("Keep the token that is there?", default=True)
             given = None if keep or platform.token is None else _token(name, None)
-            await _set_up(at, name, given, show=False)
+            await _set_up(at, name, given, _read_fields(name, (), own.get(name) or {}), show=False)
         elif on:
             await _switch(at, name, on=False, show=False)
         done[name] = wanted
@@ -185,10 +229,38 @@ def _token(name: str, given: str | None) -> str:
     return given
 
 
-async def _set_up(at: CommandContext, name: str, token: str | None, *, show: bool = True) -> None:
+def _read_fields(name: str, given: Sequence[str], known: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """What was given, and what a person who is there is asked for. Secrets go into files of their own."""
+    fields: dict[str, str] = {}
+    for each in given:
+        field, equals, value = each.partition("=")
+        if not equals or not field:
+            raise Unclear(f"--set takes NAME=VALUE, not {each}")
+        fields[field] = value
+    for field in PLATFORMS[name].fields:
+        if field in fields or (known or {}).get(field) or not prompts.somebody():
+            continue
+        label = f"{field.replace('_', ' ')} of {PLATFORMS[name].name}"
+        fields[field] = prompts.secret(label) if names_secret(field) else prompts.text(label)
+    return {
+        field: keep_secret(f"{name}_{field}", value)
+        if names_secret(field) and not is_handle(value)
+        else value
+        for field, value in fields.items()
+    }
+
+
+async def _set_up(
+    at: CommandContext,
+    name: str,
+    token: str | None,
+    fields: Mapping[str, str] | None = None,
+    *,
+    show: bool = True,
+) -> None:
     if token is not None and not is_handle(token):
         token = keep_secret(f"{name}_bot_token", token)
-    await _switch(at, name, on=True, token=token, show=show)
+    await _switch(at, name, on=True, token=token, fields=fields, show=show)
 
 
 def keep_secret(name: str, secret: str) -> str:
@@ -203,7 +275,13 @@ def keep_secret(name: str, secret: str) -> str:
 
 
 async def _switch(
-    at: CommandContext, name: str, *, on: bool, token: str | None = None, show: bool = True
+    at: CommandContext,
+    name: str,
+    *,
+    on: bool,
+    token: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    show: bool = True,
 ) -> None:
     async with at.office() as office:
         own = dict((await office.settings.show(at.caller)).get("channels") or {})
@@ -211,6 +289,8 @@ async def _switch(
         own["enabled"] = [*before, name] if on else before
         if token is not None:
             own[name] = {**(own.get(name) or {}), "bot_token": token}
+        if fields:
+            own[name] = {**(own.get(name) or {}), **fields}
         if on and PLATFORMS[name].token is not None and not (own.get(name) or {}).get("bot_token"):
             raise Unclear(f"{name} needs a token: postroom channel setup {name} --token …")
         await office.settings.merge(at.caller, {"channels": own})
@@ -224,8 +304,6 @@ async def _act(at: CommandContext, office: "OfficeServices", name: str, *, on: b
     """What became of it in a server that runs; a channel that cannot start is told, its setting stays."""
     from postroom.services.system import ChannelRefused
 
-    if on and name not in CLIENTS:
-        return f"; it does not run, for this version has no client for {PLATFORMS[name].name} yet", False
     if not at.server_runs:
         return "; it takes effect when Postroom starts", False
     try:
@@ -242,7 +320,7 @@ _SETUP_EXAMPLES = (
     "postroom channel setup",
     "postroom channel setup telegram --token env:TELEGRAM_BOT_TOKEN",
     "postroom channel setup discord --token - < token.txt",
-    "postroom channel setup whatsapp",
+    "postroom channel setup signal --set account=+491701234567",
     "postroom channel setup telegram --off",
 )
 _both("setup", *_SETUP_EXAMPLES)(setup)
@@ -295,7 +373,7 @@ def _show_action(at: CommandContext, channel: str, action: str) -> None:
 @_both("start", "postroom channel start telegram")
 async def start(at: CommandContext, channel: Channel) -> None:
     """Start a channel that is set up."""
-    _needs_client(at, channel)
+    _needs_server(at)
     async with at.office() as office:
         await office.system.start_channel(at.caller, channel)
     _show_action(at, channel, "started")
@@ -313,16 +391,10 @@ async def stop(at: CommandContext, channel: Channel) -> None:
 @_both("restart", "postroom channel restart telegram")
 async def restart(at: CommandContext, channel: Channel) -> None:
     """Stop a channel and start it again."""
-    _needs_client(at, channel)
+    _needs_server(at)
     async with at.office() as office:
         await office.system.restart_channel(at.caller, channel)
     _show_action(at, channel, "restarted")
-
-
-def _needs_client(at: CommandContext, channel: str) -> None:
-    _needs_server(at)
-    if _known(channel) not in CLIENTS:
-        raise NoClient(platform=PLATFORMS[_known(channel)].name)
 
 
 def _needs_server(at: CommandContext) -> None:
