@@ -11,7 +11,7 @@ from postroom.channels.chat_rules import ChatRules
 from postroom.channels.loop_guard import LoopGuard
 from postroom.clock import ManualClock, SystemClock
 from postroom.office.chat_preferences import BusyMode, NoiseLevel
-from postroom.office.pairing import PersonRole
+from postroom.office.pairing import SenderRole
 from postroom.providers.protocol import Finished, TextChunk, TurnRequest
 from postroom.testing import HeldClock
 from tests.acceptance.office import until
@@ -63,7 +63,7 @@ async def test_commands_are_answered_at_once_and_no_agent_sees_them(office: Chat
 
 
 async def test_an_owner_lets_others_write_from_their_chat_and_a_member_does_not(office: ChatOffice) -> None:
-    assert await office.pairings.find_role("webhook", "ann") is PersonRole.OWNER
+    assert await office.pairings.find_role("webhook", "ann") is SenderRole.OWNER
     await office.write("hello?", office.bob)
     [told] = await office.fake.transcript.wait_for("pairing code", chat="bob")
     code = told.text.split("pairing code: ")[1].split()[0]
@@ -77,7 +77,7 @@ async def test_an_owner_lets_others_write_from_their_chat_and_a_member_does_not(
 
 async def test_a_guest_writes_to_one_agent_and_has_no_commands(office: ChatOffice) -> None:
     await office.pair(office.bob)
-    await office.pairings.change_role("webhook", "bob", PersonRole.GUEST)
+    await office.pairings.change_role("webhook", "bob", SenderRole.GUEST)
     await office.write("/status", office.bob)
     await office.hear("Guests can write to the agent here")
     await office.write("@coder good morning", office.bob)

@@ -21,7 +21,7 @@ from postroom.office import queues
 from postroom.office.chat_preferences import BusyMode, read_preferences
 from postroom.office.files import receiving, safe_name
 from postroom.office.intake.intake import Also, Incoming, IntakeResult
-from postroom.office.pairing import Admission, PersonRole
+from postroom.office.pairing import Admission, SenderRole
 from postroom.office.ports import RoomPort
 from postroom.services.chat_commands import ChatRequest, read_command
 
@@ -59,10 +59,10 @@ async def answer_nothing(asked: ChatRequest) -> str | None:
     return None
 
 
-FindRole = Callable[[str, str], Awaitable[PersonRole | None]]
+FindRole = Callable[[str, str], Awaitable[SenderRole | None]]
 
 
-async def find_no_role(channel: str, sender_id: str) -> PersonRole | None:
+async def find_no_role(channel: str, sender_id: str) -> SenderRole | None:
     return None
 
 
@@ -211,7 +211,7 @@ class Reception:
     async def _only_agent(self, received: ReceivedMessage) -> str | None:
         """Guests write to one agent, and choose no other."""
         role = await self._find_role(self._name, received.sender_id)
-        if role is not PersonRole.GUEST:
+        if role is not SenderRole.GUEST:
             return None
         return self._rules.default_agent or self._rules.agent_of_guests()
 

@@ -40,7 +40,7 @@ class PairingNotFound(NotFound):
     code = "PAIRING_NOT_FOUND"
 
 
-class PersonRole(StrEnum):
+class SenderRole(StrEnum):
     """What somebody on a channel may do: everything, talk to everybody about their own, or only talk."""
 
     OWNER = "owner"
@@ -65,7 +65,7 @@ class Pairing(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
     seen_at: int
     approved_at: int | None = None
-    role: PersonRole = PersonRole.MEMBER
+    role: SenderRole = SenderRole.MEMBER
 
     def document(self) -> dict[str, Any]:
         """In the shape clients know."""
@@ -86,7 +86,7 @@ class Admission(msgspec.Struct, frozen=True):
 
     approved: bool
     reply: str | None = None
-    role: PersonRole | None = None
+    role: SenderRole | None = None
 
 
 def reply_with(code: str) -> str:
@@ -138,25 +138,25 @@ class Pairings:
     async def approved(self) -> list[Pairing]:
         return [pairing for pairing in await self._all() if pairing.approved_at is not None]
 
-    async def find_role(self, channel: str, sender_id: str) -> PersonRole | None:
+    async def find_role(self, channel: str, sender_id: str) -> SenderRole | None:
         """None: they may not write."""
         document = await self._room.document(PAIRING, _key(channel, sender_id))
         known = _pairing(document) if document else None
         return known.role if known is not None and known.approved_at is not None else None
 
-    async def approve(self, code: str, role: PersonRole | None = None) -> Pairing:
+    async def approve(self, code: str, role: SenderRole | None = None) -> Pairing:
         """The first person of all becomes an owner, since nobody else could be it; later ones are members."""
 
         async def step() -> Pairing:
             document, known = await self._waiting_with(code)
-            given = role or (PersonRole.MEMBER if await self.approved() else PersonRole.OWNER)
+            given = role or (SenderRole.MEMBER if await self.approved() else SenderRole.OWNER)
             done = msgspec.structs.replace(known, approved_at=self._clock.now(), role=given)
             await self._room.run(self._put(done, document.version))
             return done
 
         return await persistently(step)
 
-    async def change_role(self, channel: str, sender_id: str, role: PersonRole) -> Pairing:
+    async def change_role(self, channel: str, sender_id: str, role: SenderRole) -> Pairing:
         async def step() -> Pairing:
             document, known = await self._approved_as(channel, sender_id)
             changed = msgspec.structs.replace(known, role=role)

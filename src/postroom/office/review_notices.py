@@ -14,7 +14,7 @@ from postroom.kernel.model import Message, NewMessage
 from postroom.kernel.reviews.sections import option_id
 from postroom.kernel.states import OPEN, Change
 from postroom.office import queues
-from postroom.office.pairing import Pairings, PersonRole
+from postroom.office.pairing import Pairings, SenderRole
 from postroom.office.ports import RoomPort
 from postroom.office.texts import fitted
 
@@ -48,12 +48,12 @@ class ReviewNotices:
         cause = await _chat_behind(self._room, review)
         if cause is not None and cause.channel and cause.sender_id:
             role = await self._pairings.find_role(cause.channel, cause.sender_id)
-            if role in (PersonRole.OWNER, PersonRole.MEMBER):
+            if role in (SenderRole.OWNER, SenderRole.MEMBER):
                 return [(cause.channel, cause.sender_id, cause.metadata.get("address"))]
         return [
             (each.channel, each.sender_id, None)
             for each in await self._pairings.approved()
-            if each.role is PersonRole.OWNER
+            if each.role is SenderRole.OWNER
         ]
 
     async def _ask(

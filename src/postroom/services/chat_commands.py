@@ -23,7 +23,7 @@ from postroom.office.chat_preferences import (
 )
 from postroom.office.guards import budgets, pauses
 from postroom.office.guards.budgets import dollars
-from postroom.office.pairing import CODE_CHARS, CodeNotFound, Pairings, PersonRole
+from postroom.office.pairing import CODE_CHARS, CodeNotFound, Pairings, SenderRole
 from postroom.office.review_notices import find_option, list_options, person_of_review, review_code
 from postroom.office.texts import excerpt
 from postroom.services import callers
@@ -75,17 +75,17 @@ class ChatCommands:
         if match is None or run is None:
             return None
         role = await Pairings(self._room, self._clock).find_role(asked.channel, asked.sender_id)
-        if role is None or role is PersonRole.GUEST:
+        if role is None or role is SenderRole.GUEST:
             return "Guests can write to the agent here, and use no commands."
         try:
             return await run(self, asked, role, (match[2] or "").split())
         except PostroomError as problem:
             return str(problem)
 
-    async def _help(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
+    async def _help(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
         return HELP
 
-    async def _list_agents(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
+    async def _list_agents(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
         settings = self._control.settings
         lines = ["**Available Agents:**"]
         for key, agent in settings.present_agents().items():
@@ -97,7 +97,7 @@ class ChatCommands:
                 lines.append(f"  Prompt file: {agent.prompt_file}")
         return "\n".join([*lines, "", "Begin a message with @agent_id to write to one of them."])
 
-    async def _list_teams(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
+    async def _list_teams(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
         teams = self._control.settings.teams
         if not teams:
             return "No teams configured.\n\nAdd one with: postroom team add"
@@ -107,7 +107,7 @@ class ChatCommands:
             lines.append(f"  Leader: @{team.leader_agent}")
         return "\n".join([*lines, "", "Begin a message with @team_id to write to one of them."])
 
-    async def _reset(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str | None:
+    async def _reset(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str | None:
         if not words:
             return "Usage: /reset @agent_id [@agent_id2 ...]\nSpecify which agent(s) to reset."
         office, lines = self._control.office, []
@@ -121,18 +121,18 @@ class ChatCommands:
             lines.append(f"Reset @{agent} ({office.directory.agents[agent].name}).")
         return "\n".join(lines)
 
-    async def _begin_anew(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
-        if role is not PersonRole.OWNER:
+    async def _begin_anew(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
+        if role is not SenderRole.OWNER:
             return "Only an owner can restart this office."
         if self._restart is None:
             return "This process cannot restart itself. At the shell: postroom restart"
         self._restart()
         return "Restarting. What you write meanwhile is answered afterwards."
 
-    async def _tell_status(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
+    async def _tell_status(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
         mine = [message for message in await self._own(asked) if message.state in OPEN]
         lines = [f"You have {_count(len(mine), 'open message')}."]
-        if role is PersonRole.OWNER:
+        if role is SenderRole.OWNER:
             counts = await self._room.scope_counts(queues.SCOPE)
             if await pauses.paused(self._room):
                 lines.append("Everybody is paused: postroom guards resume")
@@ -145,7 +145,7 @@ class ChatCommands:
                 lines.append(f"{_count(len(reviews), 'decision')} wait for you: /approve")
         return "\n".join(lines)
 
-    async def _explain(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
+    async def _explain(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
         """What became of the last message, agent by agent."""
         mine = await self._own(asked)
         if not mine:
@@ -166,13 +166,13 @@ class ChatCommands:
             lines.append("Everybody is paused, until the owner lets them go on.")
         return "\n".join(lines)
 
-    async def _tell_cost(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
+    async def _tell_cost(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
         lines: list[str] = []
         if mine := await self._own(asked):
             account = budgets.conversation(mine[0].correlation_id or "")
             spent = (await self._room.accounts(account))[account].spent
             lines.append(f"Your last conversation: {dollars(spent)}.")
-        if role is PersonRole.OWNER:
+        if role is SenderRole.OWNER:
             guards = self._control.office.guards
             for budget in await pauses.budgets(self._room, guards, self._clock.now()):
                 if budget.spent or budget.frozen:
@@ -181,7 +181,7 @@ class ChatCommands:
                     lines.append(f"{budget.account}: {dollars(budget.spent)}{limit}{used}")
         return "\n".join(lines) or "Nothing was spent."
 
-    async def _stop(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str | None:
+    async def _stop(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str | None:
         """With a code, or while something is paused, it is an answer to a guard."""
         paused = await pauses.paused_conversations(self._room)
         if words or any((each.channel, each.person) == (asked.channel, asked.sender_id) for each in paused):
@@ -194,7 +194,7 @@ class ChatCommands:
         self._control.office.look_up()
         return f"Stopped. {_count(ended, 'message')} cancelled." if ended else "Nothing of yours is open."
 
-    async def _tell_mode(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
+    async def _tell_mode(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
         wanted = await read_preferences(self._room, asked.channel, asked.chat)
         for word in (word.lower() for word in words):
             if word in list(BusyMode):
@@ -211,30 +211,30 @@ class ChatCommands:
         busy, noise = wanted.busy or "as the channel does", wanted.noise or "as the channel does"
         return f"While an agent is busy: {busy}. What you hear: {noise}. {'' if words else MODES}".strip()
 
-    async def _approve(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
-        if words and len(words[0]) == CODE_CHARS and role is PersonRole.OWNER:
+    async def _approve(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
+        if words and len(words[0]) == CODE_CHARS and role is SenderRole.OWNER:
             try:
                 return await self._pair(asked, role, words)
             except CodeNotFound:
                 pass
         return await self._decide(asked, role, words, approving=True)
 
-    async def _deny(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
+    async def _deny(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
         return await self._decide(asked, role, words, approving=False)
 
-    async def _pair(self, asked: ChatRequest, role: PersonRole, words: Sequence[str]) -> str:
-        if role is not PersonRole.OWNER:
+    async def _pair(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
+        if role is not SenderRole.OWNER:
             return "Only an owner can let others write."
         pairings = Pairings(self._room, self._clock)
         if not words:
             waiting = [f"{each.code}: {each.sender} on {each.channel}" for each in await pairings.waiting()]
             return "\n".join(waiting) or "Nobody waits."
-        given = PersonRole(words[1].lower()) if words[1:] and words[1].lower() in list(PersonRole) else None
-        done = await pairings.approve(words[0], given or PersonRole.MEMBER)
+        given = SenderRole(words[1].lower()) if words[1:] and words[1].lower() in list(SenderRole) else None
+        done = await pairings.approve(words[0], given or SenderRole.MEMBER)
         return f"{done.sender} on {done.channel} may write, as {done.role}."
 
     async def _decide(
-        self, asked: ChatRequest, role: PersonRole, words: Sequence[str], *, approving: bool
+        self, asked: ChatRequest, role: SenderRole, words: Sequence[str], *, approving: bool
     ) -> str:
         found = await self._open_reviews(asked, role)
         if words and not any(words[0].lower() == review_code(each.found.message.id) for each in found):
@@ -262,9 +262,9 @@ class ChatCommands:
         )
         await self._reviews.answer(caller, review.found.message.id, {field: option}, seen=review.seen)
 
-    async def _open_reviews(self, asked: ChatRequest, role: PersonRole) -> list[Review]:
+    async def _open_reviews(self, asked: ChatRequest, role: SenderRole) -> list[Review]:
         found = await self._reviews.list_everywhere(callers.owner())
-        if role is PersonRole.OWNER:
+        if role is SenderRole.OWNER:
             return found
         own = (asked.channel, asked.sender_id)
         return [each for each in found if await person_of_review(self._room, each.found.message) == own]
@@ -282,7 +282,7 @@ class ChatCommands:
         return list(page.messages)
 
 
-Run = Callable[[ChatCommands, ChatRequest, PersonRole, Sequence[str]], Awaitable[str | None]]
+Run = Callable[[ChatCommands, ChatRequest, SenderRole, Sequence[str]], Awaitable[str | None]]
 COMMANDS: dict[str, Run] = {
     "help": ChatCommands._help,
     "start": ChatCommands._help,

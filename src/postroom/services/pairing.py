@@ -2,7 +2,7 @@
 
 import msgspec
 
-from postroom.office.pairing import Pairing, Pairings, PersonRole
+from postroom.office.pairing import Pairing, Pairings, SenderRole
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_owner
 
@@ -23,12 +23,12 @@ class PairingService(OfficeService):
         pairings = await self._pairings()
         return PairingOverview(tuple(await pairings.waiting()), tuple(await pairings.approved()))
 
-    async def approve(self, caller: Caller, code: str, role: PersonRole | None = None) -> Pairing:
+    async def approve(self, caller: Caller, code: str, role: SenderRole | None = None) -> Pairing:
         """The person with this code may write; without a role, the first of all as an owner."""
         require_owner(caller)
         return await (await self._pairings()).approve(code, role)
 
-    async def change_role(self, caller: Caller, channel: str, sender: str, role: PersonRole) -> Pairing:
+    async def change_role(self, caller: Caller, channel: str, sender: str, role: SenderRole) -> Pairing:
         """What a person who may write may do besides."""
         require_owner(caller)
         return await (await self._pairings()).change_role(channel, sender, role)

@@ -10,7 +10,7 @@ from postroom.terminal.cli.output import TextTable, table
 from postroom.terminal.cli.store_access import CommandContext
 
 if TYPE_CHECKING:
-    from postroom.office.pairing import PersonRole
+    from postroom.office.pairing import SenderRole
 
 app = group("pairing", "Pairing: who has asked to write, and who may.")
 
@@ -85,12 +85,12 @@ async def change_role(
     at.out.show(paired.document(), f"{paired.sender} on {paired.channel} is {paired.role} now.")
 
 
-def _read_role(role: str) -> "PersonRole":
-    from postroom.office.pairing import PersonRole
+def _read_role(role: str) -> "SenderRole":
+    from postroom.office.pairing import SenderRole
 
-    if role.lower() not in list(PersonRole):
-        raise Unclear(f"{role} is no role; there are {', '.join(PersonRole)}")
-    return PersonRole(role.lower())
+    if role.lower() not in list(SenderRole):
+        raise Unclear(f"{role} is no role; there are {', '.join(SenderRole)}")
+    return SenderRole(role.lower())
 
 
 @command(app, "dismiss", store=False, examples=["postroom pairing dismiss ABCD2345"])
