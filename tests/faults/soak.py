@@ -38,6 +38,10 @@ NONSENSE: tuple[tuple[str, str, Any], ...] = (
 class Counts:
     published: set[str] = field(default_factory=set)
     worked: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
+    """Completed, but a kill came before the answer."""
+    left: int = 0
+    """Messages that the server still holds open, or as dead letters, at the end."""
     asked: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
     refused: int = 0
@@ -46,7 +50,7 @@ class Counts:
 
     @property
     def lost(self) -> int:
-        return len(self.published - self.worked) + len(self.asked - self.answered)
+        return len(self.published - self.worked - self.unsure) + len(self.asked - self.answered)
 
 
 class Soak:
@@ -127,9 +131,12 @@ class Soak:
             elif chance < 0.1:
                 await self._post(http, f"{at}/snooze", {**token, "seconds": 1})
             elif chance > 0.11:
+                name = message["body"]["name"]
+                self.counts.unsure.add(name)
                 done = await self._post(http, f"{at}/complete", {**token, "result": {"ok": True}})
+                self.counts.unsure.discard(name)
                 if done.status_code == 200:
-                    self.counts.worked.add(message["body"]["name"])
+                    self.counts.worked.add(name)
 
     async def _ask(self, http: httpx2.AsyncClient) -> None:
         if self._drains:
@@ -160,6 +167,9 @@ class Soak:
         end = time.monotonic() + DRAIN_S
         while self.counts.lost and time.monotonic() < end:  # noqa: ASYNC110 - others count meanwhile
             await asyncio.sleep(0.5)
+        async with self._client() as http:
+            counted = (await http.get(QUEUE)).json()["data"]["counts"]
+        self.counts.left = sum(counted[state] for state in ("pending", "delayed", "claimed", "dead"))
 
     async def _report(self) -> None:
         started = time.monotonic()
@@ -208,11 +218,12 @@ def main() -> int:
         found = asyncio.run(soak(Path(folder), given.minutes, given.kill_every, given.seed))
     print(
         f"{len(found.published)} published, {len(found.worked)} worked on; {len(found.asked)} asked,"
-        f" {len(found.answered)} answered; {found.refused} refused; {found.kills} kills; {found.lost} lost"
+        f" {len(found.answered)} answered; {found.refused} refused; {found.kills} kills; {found.lost} lost,"
+        f" {found.left} left, {len(found.unsure)} completed unheard"
     )
     for error in found.server_errors[:20]:
         print(error)
-    return 1 if found.lost or found.server_errors else 0
+    return 1 if found.lost or found.left or found.server_errors else 0
 
 
 if __name__ == "__main__":

@@ -13,4 +13,4 @@ async def test_nothing_is_lost_under_mixed_load_and_kills(tmp_path: Path) -> Non
     assert found.kills
     assert found.published
     assert found.asked
-    assert (found.lost, found.server_errors) == (0, [])
+    assert (found.lost, found.left, found.server_errors) == (0, 0, [])

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import postroom
 from postroom.app.home import Home
+from postroom.clock import ManualClock, SystemClock
 from postroom.providers.bubblewrap import Bubblewrap
 from tests.terminal.cli.runner import Cli
 
@@ -176,3 +178,15 @@ def test_a_backup_says_what_is_not_in_it_and_takes_all_when_asked(jobs: Cli, tmp
         found = packed.extractfile("files/plan.txt")
         assert found is not None
         assert found.read() == b"the plan"
+
+
+def test_a_clock_that_was_ahead_and_came_back_is_told(cli: Cli, home: Home) -> None:
+    home.settings.replace({"agents": {"a": {"provider": "script"}}})
+    ahead = ManualClock(SystemClock().now())
+    ahead.advance(3 * 24 * 3600)
+    store = str(home.path / "postroom.db")
+    with postroom.open_sync(store, clock=ahead, housekeeping=False) as room:
+        room.create_queue("jobs")
+    findings = {each["about"]: each for each in json.loads(cli("doctor", "--json").out)["findings"]}
+    assert findings["clock"]["level"] == "warn"
+    assert "minutes ahead of this machine's clock" in findings["clock"]["text"]

@@ -14,6 +14,7 @@ import typer
 
 from postroom.app.home import Home
 from postroom.app.roles import running
+from postroom.clock import SECOND
 from postroom.errors import PostroomError
 from postroom.runtime.store_move import describe_store
 from postroom.services.provider_registry import SCRIPT, read_own_script
@@ -28,6 +29,7 @@ from postroom.terminal.cli.store_access import CommandContext
 
 OK, WARN, BAD = "ok", "warn", "bad"
 FREE_BYTES = 500 * 1024 * 1024
+AHEAD_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,15 @@ def _store(at: CommandContext) -> Iterator[DoctorFinding]:
             return
         with at.looking() as room:
             dead = sum(room.counts(queue.path).dead for queue in room.queues())
+            ahead_s = (room.head().time - at.clock.now()) / SECOND
     except PostroomError as error:
         yield DoctorFinding(BAD, "store", str(error))
         return
     yield DoctorFinding(OK, "store", f"{at.path}, {at.path.stat().st_size // 1024:,} kB")
+    if ahead_s > AHEAD_S:
+        told = f"the newest event is dated {ahead_s / 60:,.0f} minutes ahead of this machine's clock"
+        cure = "if the clock is right, it was ahead once, and times go on from there; else set the clock"
+        yield DoctorFinding(WARN, "clock", f"{told}; {cure}")
     if dead:
         yield DoctorFinding(WARN, "dead letters", f"{dead:,}; see: postroom dead list")
 
