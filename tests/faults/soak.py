@@ -168,8 +168,8 @@ class Soak:
         while self.counts.lost and time.monotonic() < end:  # noqa: ASYNC110 - others count meanwhile
             await asyncio.sleep(0.5)
         async with self._client() as http:
-            counted = (await http.get(QUEUE)).json()["data"]["counts"]
-        self.counts.left = sum(counted[state] for state in ("pending", "delayed", "claimed", "dead"))
+            counted = (await http.get(QUEUE)).json()["data"]
+        self.counts.left = sum(counted[f"depth_{state}"] for state in ("pending", "claimed", "dead"))
 
     async def _report(self) -> None:
         started = time.monotonic()
