@@ -4,6 +4,8 @@ import asyncio
 import itertools
 import json
 import os
+import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +193,20 @@ async def test_the_examples_are_what_a_house_says(tmp_path: Path) -> None:
     assert found.keys() | NOT_PLAYED == kept.keys()
     for name, said in found.items():
         assert shape(said) == shape(kept[name]), f"{name}: python -m tests.api.examples writes them anew"
+
+
+async def test_the_document_says_where_the_server_is_and_how_one_is_let_in(tmp_path: Path) -> None:
+    async with opened(tmp_path, works=False) as house:
+        document = (await house.http.get("/openapi.json")).json()
+        page = await house.http.get("/docs")
+    assert document["servers"] == [{"url": "/", "description": "This server"}]
+    schemes = document["components"]["securitySchemes"]
+    assert (schemes["token"]["scheme"], schemes["session"]["name"]) == ("bearer", "postroom_session")
+    assert document["security"] == [{"token": []}, {"session": []}]
+    assert document["paths"]["/healthz"]["get"]["security"] == []
+    assert page.status_code == 200
+    for path, item in document["paths"].items():
+        for method in item:
+            assert f"{method.upper()} {escape(path)}" in page.text
+    # All of it is ours: the page asks nobody else for anything.
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', page.text)

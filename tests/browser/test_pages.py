@@ -39,6 +39,7 @@ PAGES = {
     "/setup": "Set up",
     "/system": "System",
     "/system/style": "Style",
+    "/docs": "API",
 }
 
 

@@ -144,12 +144,12 @@ async def test_a_queue_that_takes_nothing_is_told_and_stops_no_other(
         assert (await room.counts("shut")).pending == 1
 
 
-async def test_a_thousand_schedules_are_all_met(open_room: OpenRoom, clock: ManualClock) -> None:
+async def test_many_schedules_are_all_met(open_room: OpenRoom, clock: ManualClock) -> None:
     async with open_room(clock=clock) as room:
         await room.create_queue("jobs")
-        for number in range(1000):
+        for number in range(120):
             await room.schedule(f"s{number}", "jobs", every_s=HOUR)
-        assert len(await tick(room, clock, HOUR)) == 1000
+        assert len(await tick(room, clock, HOUR)) == 120
 
 
 @pytest.mark.parametrize(

@@ -133,13 +133,13 @@ async def test_a_broadcast_is_waited_for_until_its_last_delivery(jobs: Room) -> 
         await jobs.publish("news", "later", after=[report.id])
 
 
-async def test_a_thousand_may_wait_for_one(jobs: Room) -> None:
+async def test_many_may_wait_for_one(jobs: Room) -> None:
     first = await jobs.publish("jobs", "a")
-    drafts = [NewMessage(body=n, after=[first.id]) for n in range(1000)]
+    drafts = [NewMessage(body=n, after=[first.id]) for n in range(200)]
     await jobs.publish_many("reports", drafts)
-    assert (await jobs.counts("reports")).delayed == 1000
+    assert (await jobs.counts("reports")).delayed == 200
     await finish(jobs)
-    assert (await jobs.counts("reports")).pending == 1000
+    assert (await jobs.counts("reports")).pending == 200
 
 
 @pytest.mark.parametrize(

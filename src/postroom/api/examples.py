@@ -9,6 +9,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from postroom.api.openapi import describe_access
+
 FILE = Path(__file__).with_name("examples.json")
 JSON = "application/json"
 
@@ -19,7 +21,9 @@ def show(app: FastAPI) -> None:
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
-            _fill(plain(), json.loads(FILE.read_text("utf-8")))
+            made = plain()
+            _fill(made, json.loads(FILE.read_text("utf-8")))
+            describe_access(made)
         return plain()
 
     app.openapi = document

@@ -71,3 +71,33 @@ def answers(model: Any = None, *statuses: int, example: Any = None) -> dict[int 
     for status in sorted({401, 403, 413, 422, 429, 503, *statuses}):
         found[status] = {"model": Error, "description": _TOLD[status]}
     return found
+
+
+# Who watches a server from outside asks these, and need not be anybody.
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+
+
+def describe_access(document: dict[str, Any]) -> None:
+    """Where the server is, and by what one is let in."""
+    document["servers"] = [{"url": "/", "description": "This server"}]
+    document.setdefault("components", {})["securitySchemes"] = {
+        "token": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": (
+                "The owner's token or an API key, as Authorization: Bearer TOKEN. `postroom key create` makes"
+                " keys for /v1; the owner's token is in the file `token` of the home folder."
+            ),
+        },
+        "session": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": "postroom_session",
+            "description": "A browser that is logged in, with the link that `postroom login` prints.",
+        },
+    }
+    document["security"] = [{"token": []}, {"session": []}]
+    for path, item in document["paths"].items():
+        if path in OPEN_PATHS:
+            for operation in item.values():
+                operation["security"] = []

@@ -3,6 +3,7 @@
 from postroom.portal import (
     access,
     agents,
+    api_reference,
     audit,
     channels,
     chat,
@@ -48,6 +49,7 @@ PARTS: tuple[PortalPart, ...] = tuple(
         settings,
         setup,
         system,
+        api_reference,
         style,
     )
 )

@@ -28,6 +28,7 @@ async def show_system(visit: PortalVisit) -> PageView:
         way="/system",
         actions=[
             a(".button", href="/setup")["Set up"],
+            a(".button", href="/docs")["API"],
             a(".button", href="/system/style")["Style"],
             act_button("Let everybody go on", "/needs/resume-all", kind="primary")
             if paused
