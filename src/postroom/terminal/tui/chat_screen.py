@@ -16,7 +16,7 @@ from textual.widgets import Footer, Input, Label, Static
 
 from postroom.errors import PostroomError
 from postroom.terminal.cli.output import clean
-from postroom.terminal.tui.conversation import ChatEntry, Conversation, LiveTurn, tell_entry
+from postroom.terminal.tui.conversation import Conversation, ConversationLine, TurnWords, tell_entry
 
 LOOK_S = 2.0
 AGAIN_S = 3.0
@@ -46,7 +46,7 @@ class ChatScreen(App[None]):
         self._events = events
         self._news = asyncio.Event()
         self._entries: dict[int, str] = {}
-        self._turns: list[LiveTurn] = []
+        self._turns: list[TurnWords] = []
         self._files: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -95,7 +95,7 @@ class ChatScreen(App[None]):
     def _tell(self, text: str) -> None:
         self.query_one("#live", Static).update(text)
 
-    async def _show(self, entries: list[ChatEntry]) -> None:
+    async def _show(self, entries: list[ConversationLine]) -> None:
         """New ones go where their number belongs; of those that are there, only what changed is drawn."""
         lines = self.query_one("#lines", VerticalScroll)
         was_at_end = lines.scroll_y >= lines.max_scroll_y - 1

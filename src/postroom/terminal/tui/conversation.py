@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PAGE = 40
 
 
-class ChatEntry(msgspec.Struct, frozen=True):
+class ConversationLine(msgspec.Struct, frozen=True):
     """`number` orders entries, and is what earlier ones are asked for by; `note` is how far it has come."""
 
     number: int
@@ -25,7 +25,7 @@ class ChatEntry(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class LiveTurn(msgspec.Struct, frozen=True):
+class TurnWords(msgspec.Struct, frozen=True):
     number: int
     agent: str
     text: str
@@ -35,11 +35,11 @@ class Conversation(Protocol):
     @property
     def title(self) -> str: ...
 
-    async def read(self, before: int = 0) -> list[ChatEntry]:
+    async def read(self, before: int = 0) -> list[ConversationLine]:
         """The newest, or those before a number; the oldest first."""
         ...
 
-    async def working(self) -> list[LiveTurn]: ...
+    async def working(self) -> list[TurnWords]: ...
 
     async def send(self, text: str, files: tuple[str, ...] = ()) -> str:
         """What there is to say to it at once, if anything."""
@@ -56,10 +56,10 @@ class AgentConversation:
         self._person = person
         self.title = f"@{agent}"
 
-    async def read(self, before: int = 0) -> list[ChatEntry]:
+    async def read(self, before: int = 0) -> list[ConversationLine]:
         found = await self._services.chats.read(self._caller, self._agent, limit=PAGE, before=before)
         return [
-            ChatEntry(
+            ConversationLine(
                 each.number,
                 f"@{each.author}" if each.is_agent else each.author,
                 "\n".join((each.text, *(f"[file] {file}" for file in each.files))),
@@ -70,9 +70,9 @@ class AgentConversation:
             for each in found
         ]
 
-    async def working(self) -> list[LiveTurn]:
+    async def working(self) -> list[TurnWords]:
         found = await self._services.chats.working(self._caller, self._agent)
-        return [LiveTurn(each.number, each.agent, each.text) for each in found]
+        return [TurnWords(each.number, each.agent, each.text) for each in found]
 
     async def send(self, text: str, files: tuple[str, ...] = ()) -> str:
         from postroom.services.conversations import Draft
@@ -94,12 +94,12 @@ class RoomConversation:
         self._members = members
         self.title = f"#{team}"
 
-    async def read(self, before: int = 0) -> list[ChatEntry]:
+    async def read(self, before: int = 0) -> list[ConversationLine]:
         """Of what was said before the newest page, as much as the room gives at once."""
         found = await self._services.rooms.read(self._caller, self._team, limit=PAGE if not before else 1000)
         posts = [each for each in reversed(found) if not before or each.number < before]
         return [
-            ChatEntry(
+            ConversationLine(
                 each.number,
                 "you" if each.author == "user" else f"@{each.author}",
                 each.text,
@@ -109,9 +109,11 @@ class RoomConversation:
             for each in posts
         ]
 
-    async def working(self) -> list[LiveTurn]:
+    async def working(self) -> list[TurnWords]:
         found = await self._services.chats.working(self._caller)
-        return [LiveTurn(each.number, each.agent, each.text) for each in found if each.agent in self._members]
+        return [
+            TurnWords(each.number, each.agent, each.text) for each in found if each.agent in self._members
+        ]
 
     async def send(self, text: str, files: tuple[str, ...] = ()) -> str:
         await self._services.rooms.write(self._caller, self._team, text)
@@ -127,7 +129,7 @@ def _note(state: str, reason: str) -> str:
     return {"pending": "… waits", "delayed": "… waits", "claimed": "● is worked on"}.get(state, "")
 
 
-def tell_entry(entry: ChatEntry) -> str:
+def tell_entry(entry: ConversationLine) -> str:
     """One entry as plain text, without what would command a terminal."""
     note = f"  ({entry.note})" if entry.note else ""
     return clean(f"[{iso(entry.created_at)[11:16]}] {entry.author}: {entry.text}{note}", lines=True)
