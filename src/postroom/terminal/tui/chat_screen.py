@@ -48,6 +48,9 @@ class ChatScreen(App[None]):
         self._entries: dict[int, str] = {}
         self._turns: list[TurnWords] = []
         self._files: tuple[str, ...] = ()
+        # Two who add lines at once would each look for neighbours that the other is still adding.
+        self._adding = asyncio.Lock()
+        self._is_loading = False
 
     def compose(self) -> ComposeResult:
         yield Label(self._conversation.title, id="title", markup=False)
@@ -71,7 +74,8 @@ class ChatScreen(App[None]):
             except PostroomError as error:
                 self._tell(f"✗ {error}")
             else:
-                await self._show(entries)
+                async with self._adding:
+                    await self._show(entries)
                 self._tell(
                     "\n".join(
                         f"@{turn.agent} writes: {clean(turn.text[-600:], lines=True)}▌"
@@ -151,11 +155,21 @@ class ChatScreen(App[None]):
             self.notify(str(error), severity="error")
         self._news.set()
 
-    @work(exclusive=True, group="earlier")
-    async def action_earlier(self) -> None:
+    def action_earlier(self) -> None:
         lines = self.query_one("#lines", VerticalScroll)
         if lines.scroll_y > 0 or not self._entries:
             lines.scroll_page_up(animate=False)
-            return
-        with contextlib.suppress(PostroomError):
-            await self._show(await self._conversation.read(min(self._entries)))
+        elif not self._is_loading:
+            self._is_loading = True
+            self._load_earlier(min(self._entries))
+
+    @work(group="earlier")
+    async def _load_earlier(self, before: int) -> None:
+        try:
+            entries = await self._conversation.read(before)
+            async with self._adding:
+                await self._show(entries)
+        except PostroomError as error:
+            self.notify(str(error), severity="error")
+        finally:
+            self._is_loading = False
