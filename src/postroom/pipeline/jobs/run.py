@@ -118,7 +118,7 @@ def run(
             ) as lineage:
                 if options.scrub:
                     at = _scrub(at, repairs)
-                stood = lake.positions(LEDGER)
+                stood = _standing(lake)
                 events, target = _work_through(at, options, repairs)
                 broken = check_written(at, target, stood)
                 if options.upkeep:
@@ -138,6 +138,14 @@ def run(
         broken=broken,
         notices=notices_of(lineage),
     )
+
+
+def _standing(lake: Lake) -> Positions:
+    """Where bronze is. A log that cannot be read is the business of the steps, which repair it."""
+    try:
+        return lake.positions(LEDGER)
+    except LakeDamaged:
+        return Positions()
 
 
 def notices_of(lineage: Lineage | None) -> list[str]:
