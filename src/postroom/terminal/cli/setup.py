@@ -104,7 +104,7 @@ async def setup(
 ) -> None:
     """Set up the office: a provider that answers, the first agents, a channel. Ends with a real answer."""
     if channel is not None or token is not None or off:
-        await channels.setup(at, channel, token, off)
+        await channels.setup(at, channel, token, off=off)
         return
     wanted, is_asked = _Wanted(provider, model, key, url), provider is None
     async with at.office(works=True, patience_s=None) as office:
@@ -114,7 +114,7 @@ async def setup(
             agents += await _make_team(at, office)
         first = await _first_answer(at, office, agents[0])
     if is_asked and prompts.yes("Set up a channel, like Telegram?"):
-        await channels.setup(at, None, None, False)
+        await channels.setup(at)
     if service or (is_asked and shutil.which("systemctl") and prompts.yes("Let systemd keep it running?")):
         _serve(at)
     document = {"provider": wanted.provider, "agents": agents, "tested": found is not None, "answer": first}
