@@ -70,6 +70,9 @@ async def live(folder: Path, plan: dict[str, Any], fatal: int | None) -> int:
             file.replace(plan["in_the_end"])
             await staff.apply()
             await until(lambda: is_at_rest(room, staff), within=120)
+            waiting = [each for each in await everything(room) if each.state is State.DELAYED]
+            still = [each.id for each in waiting if (each.failure_reason or "").startswith("day/")]
+            assert still == [], "the day has money again"
         await staff.close(5)
     return steps.taken
 
