@@ -158,7 +158,7 @@ async def show_agent(visit: PortalVisit) -> PageView:
     skills = await services.agents.list_skills(caller, agent.id)
     plans = await services.schedules.list_all(caller, agent.id)
     base = f"/agents/{quote(agent.id)}"
-    daily = agent.budget.get("daily_usd")
+    daily, own = agent.budget.get("daily_usd"), agent.settings
     return PageView(
         title=agent.name or agent.id,
         way="/agents",
@@ -187,6 +187,45 @@ async def show_agent(visit: PortalVisit) -> PageView:
                         "Money for a day",
                         "" if daily is None else f"{daily:g}",
                         hint="in $, empty: no limit of its own",
+                    ),
+                    text_field(
+                        "turn_timeout_s",
+                        "Longest turn",
+                        f"{own['turn_timeout_s']:g}" if own.get("turn_timeout_s") else "",
+                        hint="in seconds, empty: as for all",
+                    ),
+                    choice_field(
+                        "permissions",
+                        "Its tools may",
+                        [
+                            ("", "as for all"),
+                            ("read", "read its folder"),
+                            ("workspace", "change its folder"),
+                            ("full", "everything its program can"),
+                        ],
+                        own.get("permissions") or "",
+                    ),
+                    choice_field(
+                        "sandbox",
+                        "Kept apart",
+                        [
+                            ("", "as for all"),
+                            ("auto", "where the machine can"),
+                            ("required", "or it does not work"),
+                            ("off", "not at all"),
+                        ],
+                        own.get("sandbox") or "",
+                    ),
+                    choice_field(
+                        "session",
+                        "One session for",
+                        [
+                            ("", "as for all"),
+                            ("agent", "everybody"),
+                            ("sender", "each person"),
+                            ("thread", "each thread"),
+                        ],
+                        own.get("session") or "",
                     ),
                     div[button(".primary")["Save settings"]],
                 ],
@@ -263,6 +302,8 @@ async def change(visit: PortalVisit, form: SentForm) -> ActResult:
     changes: dict[str, Any] = {name: form.word(name) for name in ("name", "provider", "model")}
     daily = form.word("daily_usd").lstrip("$")
     changes["budget"] = {"daily_usd": _number(daily)}
+    changes["turn_timeout_s"] = _number(form.word("turn_timeout_s"))
+    changes |= {name: form.word(name) or None for name in ("permissions", "sandbox", "session")}
     await visit.services.agents.change(visit.acting, visit.path("agent"), changes)
     return ActResult(said="Saved.")
 

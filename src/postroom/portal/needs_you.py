@@ -9,6 +9,7 @@ from postroom.portal.markdown import render_markdown
 from postroom.portal.parts import act_button, show_empty, show_face, show_section, show_state, show_tag
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
 from postroom.portal.words import cut, show_ago, tell_ago, tell_count, tell_money, tell_span
+from postroom.services.need_answers import NeedAnswer, find_need, give_answer, list_answers
 from postroom.services.needs_you import NeedKind, PersonNeed
 from postroom.services.reviews import Review
 
@@ -24,6 +25,8 @@ KIND_WORDS = {
     NeedKind.DEAD: "dead letter",
 }
 LAST_TALKS = 6
+# Of dead letters as everywhere; other answers have numbers.
+KEYS = {"retry": "r", "discard": "d"}
 # A line has no room for Markdown.
 MARKS = str.maketrans("", "", "*`#>")
 
@@ -95,39 +98,6 @@ def _way(need: PersonNeed) -> Node:
 def _acts(need: PersonNeed) -> Node:
     if need.kind is NeedKind.REVIEW and need.review is not None:
         return _decide(need.review)
-    if need.kind in (NeedKind.DEAD, NeedKind.DELIVERY, NeedKind.CREDENTIAL):
-        ids = {"ids": " ".join(need.ids)}
-        many = len(need.ids)
-        return [
-            act_button("Try again", "/queues/dead/retry", ids, key="r"),
-            act_button(
-                "Give up",
-                "/queues/dead/discard",
-                ids,
-                key="d",
-                kind="plain danger",
-                confirm=f"Give up {tell_count(many, 'message')} for good? Nothing of it is tried again.",
-            ),
-        ]
-    if need.kind is NeedKind.SENDER:
-        return [
-            act_button("Let them write", "/channels/approve", {"code": need.id}, key="1", kind="primary"),
-            act_button("Dismiss", "/channels/dismiss", {"code": need.id}, key="2", kind="plain"),
-        ]
-    if need.kind is NeedKind.CONVERSATION:
-        return [
-            act_button(
-                "Continue", "/conversations/resume", {"conversation": need.id}, key="1", kind="primary"
-            ),
-            act_button(
-                "Stop it",
-                "/conversations/stop",
-                {"conversation": need.id},
-                key="2",
-                kind="plain danger",
-                confirm="Stop this conversation for good? What is open of it is cancelled.",
-            ),
-        ]
     if need.kind is NeedKind.BUDGET:
         return form(method="post", action="/needs/raise")[
             input(type="hidden", name="account", value=need.id),
@@ -141,9 +111,23 @@ def _acts(need: PersonNeed) -> Node:
             ),
             button(".primary")["Raise for today"],
         ]
-    if need.kind is NeedKind.PAUSE:
-        return act_button("Let everybody go on", "/needs/resume-all", key="1", kind="primary")
-    return a(".button", href="/channels")["Open channels"]
+    answers = list_answers(need)
+    if not answers:
+        return a(".button", href="/channels")["Open channels"]
+    return [_answer_button(need, each, at) for at, each in enumerate(answers, 1)]
+
+
+def _answer_button(need: PersonNeed, each: NeedAnswer, at: int) -> Renderable:
+    fields = {"kind": need.kind, "id": need.id, "ids": " ".join(need.ids), "word": each.word}
+    what = f" {tell_count(len(need.ids), 'message')}" if need.ids else ""
+    return act_button(
+        each.says.capitalize(),
+        "/needs/give",
+        fields,
+        key=KEYS.get(each.word, str(at)),
+        kind="plain danger" if each.is_final else "primary" if at == 1 and not need.ids else "",
+        confirm=f"{each.says.capitalize()}{what} for good? {each.warns}" if each.is_final else "",
+    )
 
 
 def _decide(review: Review) -> Renderable:
@@ -276,6 +260,14 @@ async def raise_budget(visit: PortalVisit, form: SentForm) -> ActResult:
     return ActResult(said=f"Raised for today; {moved} messages go on.")
 
 
+async def give(visit: PortalVisit, form: SentForm) -> ActResult:
+    need = await find_need(
+        visit.services, visit.caller, form.word("kind"), form.word("id"), form.word("ids").split()
+    )
+    await give_answer(visit.services, visit.acting, need, form.word("word"))
+    return ActResult(said="Done.")
+
+
 async def resume_all(visit: PortalVisit, form: SentForm) -> ActResult:
     moved = await visit.services.budgets.resume_all(visit.acting)
     return ActResult(said=f"Everybody goes on; {moved} messages were waiting.")
@@ -290,6 +282,7 @@ PART = PortalPart(
     {"/": show_needs},
     {
         "/needs/answer": answer_review,
+        "/needs/give": give,
         "/needs/raise": raise_budget,
         "/needs/resume-all": resume_all,
         "/needs/pause-all": pause_all,

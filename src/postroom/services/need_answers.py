@@ -1,10 +1,11 @@
 """Which answers a thing that waits for a person has, and what each does: the same for every entrance."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from postroom.errors import InvalidField
+from postroom.errors import Conflict, InvalidField
 from postroom.kernel.reviews.sections import field_of, option_id
 from postroom.services.callers import Caller
 from postroom.services.needs_you import NeedKind, PersonNeed
@@ -14,20 +15,36 @@ if TYPE_CHECKING:
 
 
 class NeedAnswer(msgspec.Struct, frozen=True):
-    """`word` is what is answered, `says` what a person reads; some cannot be taken back."""
+    """`word` is what is answered, `says` what a person reads; what cannot be taken back `warns`."""
 
     word: str
     says: str
-    is_final: bool = False
+    warns: str = ""
+
+    @property
+    def is_final(self) -> bool:
+        return bool(self.warns)
 
 
-_RETRY = (NeedAnswer("retry", "try again"), NeedAnswer("discard", "give up", True))
+class NeedGone(Conflict):
+    """This does not wait for anybody any more. Nothing was changed."""
+
+    code = "NEED_GONE"
+
+
+_RETRY = (
+    NeedAnswer("retry", "try again"),
+    NeedAnswer("discard", "give up", "Nothing of it is tried again."),
+)
 _ANSWERS: dict[NeedKind, tuple[NeedAnswer, ...]] = {
     NeedKind.DEAD: _RETRY,
     NeedKind.DELIVERY: _RETRY,
     NeedKind.CREDENTIAL: _RETRY,
     NeedKind.SENDER: (NeedAnswer("approve", "let them write"), NeedAnswer("dismiss", "dismiss")),
-    NeedKind.CONVERSATION: (NeedAnswer("continue", "continue"), NeedAnswer("stop", "stop it", True)),
+    NeedKind.CONVERSATION: (
+        NeedAnswer("continue", "continue"),
+        NeedAnswer("stop", "stop it", "What is open of it is cancelled."),
+    ),
     NeedKind.PAUSE: (NeedAnswer("continue", "let everybody go on"),),
 }
 
@@ -43,6 +60,18 @@ def list_answers(need: PersonNeed) -> tuple[NeedAnswer, ...]:
     decision = next((part for part in sections if part.get("type") == "decision"), None)
     options = [] if decision is None else [option_id(each) for each in decision["options"]]
     return tuple(NeedAnswer(option, option) for option in options)
+
+
+async def find_need(
+    services: "ServerServices", caller: Caller, kind: str, need_id: str, ids: Sequence[str] = ()
+) -> PersonNeed:
+    """One of those that wait; of several messages only those that the person was shown, by their ids."""
+    for need in await services.needs_you.list_all(caller):
+        if need.kind == kind and need_id in (need.id, *need.ids):
+            shown = tuple(each for each in need.ids if each in ids)
+            if shown or not need.ids:
+                return msgspec.structs.replace(need, ids=shown)
+    raise NeedGone
 
 
 async def give_answer(services: "ServerServices", caller: Caller, need: PersonNeed, word: str) -> None:
