@@ -201,6 +201,19 @@ async def test_a_provider_is_tried_live(open_page: OpenPage, house: House) -> No
     await expect(page.locator(".notice")).to_contain_text("script answered in")
 
 
+async def test_a_rule_is_tried_on_the_past_before_it_is_made(open_page: OpenPage, house: House) -> None:
+    for name in ("orders", "large"):
+        await house.room.create_queue(name)
+    for total in (10, 2000, 3000):
+        await house.room.publish("orders", {"total": total})
+    page = await open_page("/rules")
+    await page.get_by_role("button", name="New rule").click()
+    await page.get_by_role("button", name="Try it on the past").click()
+    await expect(page.locator("#notices")).to_contain_text("matched 2 of the last 3 messages")
+    await page.get_by_role("button", name="Create rule").click()
+    await expect(page.locator("#rules")).to_contain_text("large orders are read first")
+
+
 async def test_the_secret_of_a_key_is_shown_once(open_page: OpenPage, house: House) -> None:
     page = await open_page("/access")
     await page.get_by_role("button", name="New key").click()

@@ -1,5 +1,7 @@
 """Rules of a scope: what they wait for and do; switched, reset, deleted, and tried on real messages first."""
 
+from typing import Any
+
 import msgspec
 from htpy import Renderable, a, button, code, dialog, div, form, h2, input, p, span, td
 
@@ -16,6 +18,8 @@ from postroom.portal.parts import (
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
 from postroom.services.rules import ScopedRule
 
+# So many messages of the past a rule is tried on.
+LAST = 1000
 EXAMPLE = """{
   "name": "large orders are read first",
   "source_queue_id": "orders",
@@ -68,7 +72,9 @@ async def show_rules(visit: PortalVisit) -> PageView:
                         "The same as ", code["postroom rule add"], "; docs/how-to/rules.md has more."
                     ],
                     div(".acts")[
-                        button(type="button", data_do="close")["Cancel"], button(".primary")["Create rule"]
+                        button(type="button", data_do="close")["Cancel"],
+                        button(formaction="/rules/try-new", data_stay=True)["Try it on the past"],
+                        button(".primary")["Create rule"],
                     ],
                 ]
             ],
@@ -117,12 +123,15 @@ def _row(each: ScopedRule, scope: str, now: int) -> Renderable:
     )
 
 
-async def create(visit: PortalVisit, form: SentForm) -> ActResult:
+def _document(form: SentForm) -> dict[str, Any]:
     try:
-        document = msgspec.json.decode(form.text("document"), type=dict)
+        return msgspec.json.decode(form.text("document"), type=dict)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise InvalidField("document", f"is no JSON object: {error}") from None
-    await visit.services.rules.create(visit.acting, form.word("scope"), document)
+
+
+async def create(visit: PortalVisit, form: SentForm) -> ActResult:
+    await visit.services.rules.create(visit.acting, form.word("scope"), _document(form))
     return ActResult(said="The rule acts from now on.", to=f"/rules?scope={form.word('scope')}")
 
 
@@ -139,9 +148,16 @@ async def reset(visit: PortalVisit, form: SentForm) -> ActResult:
 
 async def try_rule(visit: PortalVisit, form: SentForm) -> ActResult:
     """On the newest messages, without doing anything."""
-    trial = await visit.services.rules.test(
-        visit.acting, form.word("scope"), rule_id=form.word("rule"), last=50
-    )
+    return await _try(visit, form, rule_id=form.word("rule"))
+
+
+async def try_new(visit: PortalVisit, form: SentForm) -> ActResult:
+    """One that is not there yet."""
+    return await _try(visit, form, document=_document(form))
+
+
+async def _try(visit: PortalVisit, form: SentForm, **which: Any) -> ActResult:
+    trial = await visit.services.rules.test(visit.acting, form.word("scope"), last=LAST, **which)
     hits = sum(any(look.matched for look in each.looks) for each in trial.results)
     return ActResult(
         said=f"It would have matched {hits} of the last {len(trial.results)} messages. Nothing was done."
@@ -160,6 +176,7 @@ PART = PortalPart(
         "/rules/switch": switch,
         "/rules/reset": reset,
         "/rules/try": try_rule,
+        "/rules/try-new": try_new,
         "/rules/remove": remove,
     },
 )

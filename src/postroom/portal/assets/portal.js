@@ -139,7 +139,7 @@ async function send(form, submitter) {
     if (told.secret) return showSecret(told);
     if (told.to) return leave(told.to);
     if (told.said) notify(told.said);
-    form.closest("dialog")?.close();
+    if (submitter?.dataset.stay === undefined) form.closest("dialog")?.close();
     stale = true;
   } catch {
     notify("Postroom does not answer. Nothing was changed; try again in a moment.", true);
