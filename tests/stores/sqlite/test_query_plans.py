@@ -102,6 +102,7 @@ PLANS = {
     "prune_holds": "holds_by_age (until<?)",
     "unused_budgets": "accounts_by_age (updated_at<?)",
     "drop_budget": "PRIMARY KEY (tenant=? AND name=?)",
+    "retime_budget": "PRIMARY KEY (tenant=? AND name=?)",
 }
 # These look at everything there is, and are asked for rarely: to verify, to prune the ledger, to erase.
 WHOLE = {"standing", "standing_budgets", "all_states", "stand_messages", "forget_records", "forget_audit"}
