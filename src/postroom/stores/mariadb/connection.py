@@ -41,6 +41,7 @@ class MariadbWriteConnection:
         """How many statements were to change something."""
         self._most_bytes = most_bytes
         self._waiting: list[bytes] = []
+        self._depth = 0
 
     def begin(self, lock: str, first: str) -> Rows:
         """Begin, wait for a lock, and ask the first question, which sees what was done until it was had."""
@@ -87,8 +88,11 @@ class MariadbWriteConnection:
 
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
-        self._waiting.append(b"SAVEPOINT step")
+        # Each depth has a name of its own: here a second savepoint of one name takes the first away.
+        name = b"step_%d" % self._depth
+        self._waiting.append(b"SAVEPOINT " + name)
         waiting, before = self._waiting, len(self._waiting)
+        self._depth += 1
         try:
             yield
         except BaseException:
@@ -99,9 +103,11 @@ class MariadbWriteConnection:
                 self._waiting = []
                 # After a deadlock there is nothing left to go back to: the whole transaction is gone.
                 with contextlib.suppress(pymysql.MySQLError):
-                    run(self.db, [b"ROLLBACK TO step", b"RELEASE SAVEPOINT step"])
+                    run(self.db, [b"ROLLBACK TO " + name, b"RELEASE SAVEPOINT " + name])
             raise
-        self._waiting.append(b"RELEASE SAVEPOINT step")
+        finally:
+            self._depth -= 1
+        self._waiting.append(b"RELEASE SAVEPOINT " + name)
 
     def commit(self) -> None:
         self._execute(b"COMMIT")
