@@ -89,7 +89,9 @@ def test_a_channel_is_tried_without_a_server_and_says_what_is_missing(cli: Cli) 
 
 
 def test_forgetting_is_asked_first(cli: Cli) -> None:
-    cli.ok("channel", "setup", "whatsapp")
+    needed = ("access_token", "phone_number_id", "app_secret", "verify_token")
+    fields = [word for name in needed for word in ("--set", f"{name}=env:SOME")]
+    cli.ok("channel", "setup", "whatsapp", *fields)
     refused = cli("channel", "reset", "whatsapp", stdin=b"n\n")
     assert (refused.code, stored(cli)["enabled"]) == (1, ["whatsapp"])
     (cli.home / "whatsapp-session").mkdir()

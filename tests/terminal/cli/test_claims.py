@@ -69,9 +69,18 @@ def test_a_lost_claim_is_told_to_whoever_comes_late(jobs: Cli) -> None:
     message, token = jobs.claim("jobs", "--lease", "1ms")
     time.sleep(0.01)
     assert "so the next claim gives it back" in jobs.ok("show", message).out
+    assert jobs.claim("jobs")[0] == message, "somebody else has it now"
     late = jobs("complete", message, token)
     assert late.code == 5
-    assert "is no longer yours: the message is pending. Drop this work." in late.err
+    assert "is no longer yours: the message is claimed" in late.err
+    assert "Drop this work." in late.err
+
+
+def test_who_comes_late_and_was_not_replaced_completes(jobs: Cli) -> None:
+    jobs.publish("jobs", "x")
+    message, token = jobs.claim("jobs", "--lease", "1ms")
+    time.sleep(0.01)
+    assert "it is completed" in jobs.ok("complete", message, token).out
 
 
 def test_dead_letters_are_listed_replayed_and_discarded(jobs: Cli) -> None:

@@ -33,7 +33,7 @@ def test_why_it_is_tried_again_is_told_at_each_attempt() -> None:
     notes = ConversationNotes(told.append)
     for attempt in (1, 1, 2):
         notes.follow(status(step(state=State.DELAYED, attempts=attempt, problem="the server is\noverloaded")))
-    assert told == ["@coder waits: the server is overloaded"] * 2
+    assert told == ["@coder begins", *["@coder waits: the server is overloaded"] * 2]
 
 
 def test_words_of_another_conversation_are_not_told_and_the_answer_is_left_to_the_end() -> None:

@@ -71,9 +71,12 @@ def test_a_file_that_is_no_store_is_told_as_perhaps_another(cli: Cli) -> None:
     assert (done.code, "check --store and POSTROOM_STORE" in done.err) == (6, True)
 
 
-def test_what_cannot_run_yet_is_not_promised(cli: Cli) -> None:
-    assert "no client for WhatsApp yet" in cli.ok("channel", "setup", "whatsapp").out
-    assert "no client for Discord, WhatsApp yet" in cli.ok("channel", "list").err
+def test_a_channel_that_needs_more_says_what_and_is_not_switched_on(cli: Cli) -> None:
+    refused = cli("channel", "setup", "whatsapp", "--set", "verify_token=hush")
+    assert refused.code == 2
+    assert "WhatsApp needs access_token" in refused.err
+    assert "--set NAME=VALUE" in refused.err
+    assert "whatsapp" not in cli.ok("settings", "get", "channels.enabled").out
 
 
 @pytest.mark.parametrize(

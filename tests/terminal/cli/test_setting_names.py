@@ -35,7 +35,7 @@ def test_an_unknown_name_is_found_and_the_nearest_told(written: str, known: str 
         ("budgets", {"dayly_usd": 5, "turn_usd": 1}, ["budgets.dayly_usd"]),
         ("agents.a", {"fallbacks": [{"provder": "x"}]}, ["agents.a.fallbacks.0.provder"]),
         ("agents.a.fallbacks", [{"provider": "x", "model": "y"}], []),
-        ("channels.whatsapp.anything", {"x": 1}, []),
+        ("channels.whatsapp.anything", {"x": 1}, ["channels.whatsapp.anything"]),
         ("channels.defaults.telegram:1", "coder", []),
         ("limits.turns_per_provider.claude", 3, []),
         ("models.anthropic.api_key", "env:KEY", []),

@@ -65,7 +65,6 @@ def test_a_server_that_nobody_runs_on_is_refused_and_no_file_is_made(cli: Cli, t
         ("queue", "create", "jobs"),
         ("publish", "jobs", "1"),
         ("queue", "list"),
-        ("ledger", "verify"),
         ("backup", str(tmp_path / "copy.db")),
     ):
         refused = cli(*words)
@@ -73,9 +72,12 @@ def test_a_server_that_nobody_runs_on_is_refused_and_no_file_is_made(cli: Cli, t
         assert "store.url in settings.json" in refused.err
         assert "postroom start" in refused.err
         assert "hush" not in refused.err
+    unreachable = cli("ledger", "verify")
+    assert (unreachable.code, "Connection refused" in unreachable.err) == (6, True)
+    assert "hush" not in unreachable.err
     assert not cli.store.exists()
     [found] = [one for one in cli("doctor", "--json").json["findings"] if one["about"] == "store"]
-    assert (found["level"], "PostgreSQL" in found["text"]) == ("ok", True)
+    assert (found["level"], "Connection refused" in found["text"]) == ("bad", True)
     assert cli.json("pipeline", "status")["lake"] == str(cli.home / "lake"), "as the office has it"
 
 

@@ -186,7 +186,9 @@ async def setup(
         await _switch(at, name, on=False)
         return
     secret = _token(name, token) if PLATFORMS[name].token else None
-    fields = _read_fields(name, given or ())
+    async with at.office() as office:
+        own = (await office.settings.show(at.caller)).get("channels") or {}
+    fields = _read_fields(name, given or (), own.get(name) or {})
     await _set_up(at, name, secret, fields)
 
 
@@ -237,9 +239,10 @@ def _read_fields(name: str, given: Sequence[str], known: Mapping[str, Any] | Non
         if not equals or not field:
             raise Unclear(f"--set takes NAME=VALUE, not {each}")
         fields[field] = value
-    for field in PLATFORMS[name].fields:
-        if field in fields or (known or {}).get(field) or not prompts.somebody():
-            continue
+    missing = [each for each in PLATFORMS[name].fields if each not in fields and not (known or {}).get(each)]
+    if missing and not prompts.somebody():
+        raise Unclear(f"{PLATFORMS[name].name} needs {', '.join(missing)}; give each as --set NAME=VALUE")
+    for field in missing:
         label = f"{field.replace('_', ' ')} of {PLATFORMS[name].name}"
         fields[field] = prompts.secret(label) if names_secret(field) else prompts.text(label)
     return {
