@@ -69,7 +69,7 @@ OFFICE: list[Line] = [
     get("/readyz"),
     get("/api/session"),
     get("/api/sessions"),
-    post("/api/login-link"),
+    post("/api/login-link", {"role": "viewer", "name": "Ann"}),
     get("/api/status"),
     get("/api/logs"),
     get("/api/chats"),

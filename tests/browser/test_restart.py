@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.async_api import Browser, expect
 
 from tests.app.house_process import HouseProcess
-from tests.browser.chromium import new_context
+from tests.browser.chromium import new_context, ready
 
 
 def free_port() -> int:
@@ -31,6 +31,7 @@ async def test_an_open_page_survives_a_killed_server(tmp_path: Path, browser: Br
         await page.get_by_label("Token").fill(house.home.token.read_text().strip())
         await page.get_by_role("button", name="Log in").click()
         await expect(page.locator("#pulse")).to_have_attribute("data-state", "live")
+        await ready(page)
         await asyncio.to_thread(house.kill)
         await expect(page.locator("#pulse")).to_have_attribute("data-state", "lost")
         await asyncio.to_thread(house.start)

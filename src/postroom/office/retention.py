@@ -22,6 +22,7 @@ DOCUMENTS = (
     "pairing",
     "project",
     "project.prefix",
+    "queue_schedule",
     "schedule",
     "schedule.label",
     "task",

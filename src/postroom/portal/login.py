@@ -95,7 +95,7 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
 
-    @app.post("/api/login-link", tags=["login"], responses=answers(Link))
+    @app.post("/api/login-link", tags=["login"], responses=answers(Link, 400))
     async def login_link(request: Request, wish: LinkWish | None = None) -> Json:
         """A link that logs a browser in, once, within a quarter of an hour: the owner's own, or with a `role`
         somebody else's, whose `name` they appear by. For the owner only."""
