@@ -10,7 +10,15 @@ import pytest
 
 from postroom.clock import ManualClock
 from postroom.errors import StoreCorrupt
-from postroom.stores.sqlite.backup_stream import BackupStream, BackupTarget, NoSuchMoment, restore_stream
+from postroom.stores.sqlite import backup_stream
+from postroom.stores.sqlite.backup_stream import (
+    BackupStream,
+    BackupTarget,
+    NoSuchMoment,
+    PartName,
+    restore_stream,
+)
+from postroom.stores.sqlite.wal_frames import LogIndex, LogPosition, LogUnsteady, PageWrite, read_frames
 from postroom.terminal.cli.backup_targets import FolderTarget, open_target
 from postroom.terminal.cli.readonly import ReadOnlyFile
 from postroom.terminal.cli.verify import verify
@@ -167,3 +175,89 @@ def test_old_parts_go_and_what_is_younger_can_still_be_had(tmp_path: Path, clock
     assert messages_at(target, tmp_path, moments[1]) == 2
     with pytest.raises(NoSuchMoment):
         messages_at(target, tmp_path, moments[0])
+
+
+def test_what_is_no_part_is_left_alone(tmp_path: Path, clock: ManualClock) -> None:
+    for text in ("notes.txt", "12-base", "x-base-ab", "12-other-ab"):
+        assert PartName.read(text) is None
+    assert PartName.read("12-base-ab") == PartName("12-base-ab", 12, "base", "ab")
+
+
+def test_who_begins_by_shipping_ships_a_whole_copy_and_can_close_twice(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    store, target = tmp_path / "room.db", FolderTarget(tmp_path / "copies")
+    writer = Writer(store)
+    stream = BackupStream(store, target, clock)
+    stream.close()
+    assert stream.ship() == 0
+    writer.publish(3)
+    assert stream.ship() == 3
+    assert stream.ship() == 0, "nothing is new"
+    stream.close()
+    stream.close()
+    writer.end()
+
+
+def test_frames_that_are_not_there_are_told_and_a_whole_copy_takes_their_place(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, target = tmp_path / "room.db", FolderTarget(tmp_path / "copies")
+    writer = Writer(store)
+    stream = BackupStream(store, target, clock)
+    stream.begin()
+    writer.publish(2)
+
+    def torn(*_: object) -> list[PageWrite]:
+        raise LogUnsteady
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backup_stream, "read_frames", torn)
+        assert stream.ship() == 0
+    assert len([name for name in target.names() if "-base-" in name]) == 2
+    stream.close()
+    writer.end()
+
+
+def test_a_log_that_never_holds_still_is_given_up(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "room.db"
+    writer = Writer(store)
+    stream = BackupStream(store, FolderTarget(tmp_path / "copies"), clock)
+
+    def moving(index: LogIndex) -> LogPosition:
+        raise LogUnsteady
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LogIndex, "read", moving)
+        patch.setattr(backup_stream, "STEADY_S", 0.05)
+        with pytest.raises(StoreCorrupt):
+            stream.begin()
+    stream.close()
+    writer.end()
+
+
+def test_an_index_that_is_half_written_or_not_ready_is_read_again(tmp_path: Path) -> None:
+    store = tmp_path / "room.db"
+    index_file = tmp_path / "room.db-shm"
+    for content in (b"", b"\0" * 200, bytes(range(200))):
+        index_file.write_bytes(content)
+        index = LogIndex(store)
+        with pytest.raises(LogUnsteady):
+            index.read()
+        assert index.is_current
+        index_file.unlink()
+        assert not index.is_current
+        index.close()
+
+
+def test_a_log_that_ends_early_or_is_another_has_no_frames(tmp_path: Path) -> None:
+    store = tmp_path / "room.db"
+    log = tmp_path / "room.db-wal"
+    until = LogPosition(b"saltsalt", 1, 1, 512)
+    assert read_frames(store, 1, until) == []
+    for content in (b"\0" * 40, b"\0" * 2000):
+        log.write_bytes(content)
+        with pytest.raises(LogUnsteady):
+            read_frames(store, 0, until)
