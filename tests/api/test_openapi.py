@@ -1,6 +1,7 @@
 """Made-up requests for every endpoint of the OpenAPI document: no 5xx, no answer it does not tell of."""
 
 import asyncio
+import functools
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft202012Validator
@@ -71,13 +73,18 @@ def problems_of(
         @given(case=operation.as_strategy())
         def one(case: Any) -> None:
             # Its own patience of 10 s is too short for a loaded machine.
-            answer = case.call(headers={"authorization": f"Bearer {token}"}, timeout=300)
+            ask = functools.partial(case.call, headers={"authorization": f"Bearer {token}"}, timeout=300)
+            try:
+                answer = ask()
+            except requests.ConnectionError:
+                answer = ask()  # the server had closed a connection that was kept for the next one
             case.validate_response(answer, checks=CHECKS if token == TOKEN else CHECKS[:1])
 
         try:
             one()
         except (Exception, BaseExceptionGroup) as error:
-            problems.append(f"{operation.method.upper()} {operation.path}: {error}"[:1500])
+            told = "; ".join(str(each) for each in (error, *getattr(error, "exceptions", ())))
+            problems.append(f"{operation.method.upper()} {operation.path}: {told}"[:1500])
     return problems
 
 
