@@ -38,6 +38,9 @@ one for each month and table. Spark cuts a step into a piece for every {per_piec
 bronze and lives take in {at_once:,} at a time, so memory follows the size of a piece and not that
 of the lake. Executors have {cores} cores here, and {night} hours.
 
+It is one line drawn from one run: an order of magnitude, not a promise. That cost grows in proportion was
+measured up to eight million events only ([the benchmark](pipeline-benchmark.md)).
+
 | events | lake | bronze files | pieces | core hours from nothing | executors | 1 % more |
 | --- | --- | --- | --- | --- | --- | --- |"""
 

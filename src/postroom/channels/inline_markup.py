@@ -6,6 +6,14 @@ from postroom.channels.styled_text import Span, Style, StyledText
 
 # What stands before and after a styled text.
 Marks = Mapping[Style, tuple[str, str]]
+# As Slack and WhatsApp have them.
+PLAIN_MARKS: Marks = {
+    Style.BOLD: ("*", "*"),
+    Style.ITALIC: ("_", "_"),
+    Style.STRIKE: ("~", "~"),
+    Style.CODE: ("`", "`"),
+    Style.PRE: ("```", "```"),
+}
 
 
 def render_inline(

@@ -6,6 +6,8 @@ import pty
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -62,10 +64,38 @@ def test_where_nobody_can_be_asked_the_providers_to_name_are_told(shell: Shell) 
     assert "postroom setup --provider" in done.err
 
 
-def test_a_person_is_asked_until_an_answer_comes(shell: Shell) -> None:
+class Typist:
+    """Somebody at a terminal, who reads what is asked and types the answers."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", terminal: int) -> None:
+        self._process = process
+        self._terminal = terminal
+        self._seen = b""
+
+    def read_until(self, words: bytes) -> None:
+        while words not in self._seen:
+            self._seen += os.read(self._terminal, 4096)
+        self._seen = self._seen.partition(words)[2]
+
+    def answer(self, question: bytes, words: bytes) -> None:
+        self.read_until(question)
+        os.write(self._terminal, words + b"\n")
+
+    def finish(self) -> None:
+        """Its last words must be read, or it would wait for ever."""
+        while self._process.poll() is None:
+            try:
+                os.read(self._terminal, 4096)
+            except OSError:
+                break
+        assert self._process.wait(60) == 0
+
+
+@contextmanager
+def type_at(shell: Shell, *words: str) -> Iterator[Typist]:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "postroom", "setup"],
+        [sys.executable, "-m", "postroom", *words],
         cwd=shell.folder,
         # Nothing is installed here, so what is offered is known.
         env={**shell.env, "TERM": "xterm", "HOME": str(shell.folder), "PATH": "/nowhere"},
@@ -75,78 +105,37 @@ def test_a_person_is_asked_until_an_answer_comes(shell: Shell) -> None:
         start_new_session=True,
     )
     os.close(theirs)
-    seen = b""
-
-    def answer(question: bytes, words: bytes) -> None:
-        nonlocal seen
-        while question not in seen:
-            seen += os.read(ours, 4096)
-        seen = seen.partition(question)[2]
-        os.write(ours, words + b"\n")
-
     try:
-        answer(b"Number (1, 2, 3) [1]: ", b"7")
-        answer(b"Number (1, 2, 3) [1]: ", b"3")
-        answer(b"hand-offs? (y, n) [n]: ", b"y")
-        answer(b"Telegram? (y, n) [n]: ", b"n")
-        while b"Go on with:" not in seen:
-            seen += os.read(ours, 4096)
-        # Its last words must be read, or it would wait for ever.
-        while process.poll() is None:
-            try:
-                os.read(ours, 4096)
-            except OSError:
-                break
-        assert process.wait(60) == 0
+        yield Typist(process, ours)
     finally:
         process.kill()
         process.wait()
         os.close(ours)
+
+
+def test_a_person_is_asked_until_an_answer_comes(shell: Shell) -> None:
+    with type_at(shell, "setup") as person:
+        person.answer(b"Number (1, 2, 3) [1]: ", b"7")
+        person.answer(b"Number (1, 2, 3) [1]: ", b"3")
+        person.answer(b"hand-offs? (y, n) [n]: ", b"y")
+        person.answer(b"Telegram? (y, n) [n]: ", b"n")
+        person.read_until(b"Go on with:")
+        person.finish()
     assert set(settings(shell)["agents"]) == {"assistant", "lead", "writer", "checker"}
 
 
 @pytest.mark.slow
 def test_the_first_postroom_alone_leads_through_setup_and_opens_the_office(shell: Shell) -> None:
-    ours, theirs = pty.openpty()
-    env = {**shell.env, "TERM": "xterm", "HOME": str(shell.folder), "PATH": "/nowhere"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "postroom"],
-        cwd=shell.folder,
-        env=env,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    seen = b""
-
-    def answer(question: bytes, words: bytes) -> None:
-        nonlocal seen
-        while question not in seen:
-            seen += os.read(ours, 4096)
-        seen = seen.partition(question)[2]
-        os.write(ours, words + b"\n")
-
     try:
-        answer(b"first start", b"")
-        answer(b"Number (1, 2, 3) [1]: ", b"3")
-        answer(b"hand-offs? (y, n) [n]: ", b"n")
-        answer(b"Telegram? (y, n) [n]: ", b"n")
-        while b"offline script provider" not in seen:
-            seen += os.read(ours, 4096)
-        while b"/login" not in seen:
-            seen += os.read(ours, 4096)
-        while process.poll() is None:
-            try:
-                os.read(ours, 4096)
-            except OSError:
-                break
-        assert process.wait(60) == 0
+        with type_at(shell) as person:
+            person.answer(b"first start", b"")
+            person.answer(b"Number (1, 2, 3) [1]: ", b"3")
+            person.answer(b"hand-offs? (y, n) [n]: ", b"n")
+            person.answer(b"Telegram? (y, n) [n]: ", b"n")
+            person.read_until(b"offline script provider")
+            person.read_until(b"/login")
+            person.finish()
     finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
         subprocess.run(
             [sys.executable, "-m", "postroom", "stop"], env=shell.env, check=False, capture_output=True
         )

@@ -14,7 +14,13 @@ from postroom.services import callers
 from postroom.terminal.cli.live_events import live_events
 from postroom.terminal.cli.remote import remote_services
 from postroom.terminal.tui.chat_screen import ChatScreen
-from postroom.terminal.tui.conversation import AgentConversation, Conversation, RoomConversation
+from postroom.terminal.tui.conversation import (
+    PAGE,
+    AgentConversation,
+    Conversation,
+    ConversationLine,
+    RoomConversation,
+)
 from tests.api.house import TOKEN, House, opened
 
 if TYPE_CHECKING:
@@ -87,6 +93,44 @@ async def test_earlier_lines_come_from_the_store_above_the_others(tmp_path: Path
                 await pilot.press("pageup")
                 await pilot.pause(0.05)
         assert [line.rpartition(" ")[2] for line in shown(screen)] == [str(number) for number in range(45)]
+
+
+class SlowRoom(RoomConversation):
+    """Of a server that answers only when the test lets it."""
+
+    def __init__(self, services: "ServerServices") -> None:
+        super().__init__(services, callers.owner(), "dev", ("lead", "coder", "reviewer"))
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    async def read(self, before: int = 0) -> list[ConversationLine]:
+        await self.may_answer.wait()
+        return await super().read(before)
+
+
+async def test_more_than_a_page_between_two_looks_leaves_no_gap(tmp_path: Path) -> None:
+    rooms: list[SlowRoom] = []
+
+    def slow(services: "ServerServices") -> Conversation:
+        rooms.append(SlowRoom(services))
+        return rooms[0]
+
+    async with opened(tmp_path, works=False) as house, chat(house, slow) as (screen, pilot):
+
+        async def post(number: int) -> None:
+            answer = await house.http.post("/api/chatroom/dev", json={"message": f"post {number}"})
+            assert answer.status_code == 200
+
+        await post(0)
+        await until(pilot, lambda: len(shown(screen)) == 1)
+        rooms[0].may_answer.clear()
+        for number in range(1, PAGE + 20):
+            await post(number)
+        rooms[0].may_answer.set()
+        await until(pilot, lambda: any(f"post {PAGE + 19}" in line for line in shown(screen)))
+        assert [line.rpartition(" ")[2] for line in shown(screen)] == [
+            str(number) for number in range(PAGE + 20)
+        ]
 
 
 async def test_what_cannot_be_sent_is_not_lost(tmp_path: Path) -> None:

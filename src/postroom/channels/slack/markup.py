@@ -1,16 +1,8 @@
 """Styles as Slack's mrkdwn, and what Slack can do."""
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.inline_markup import render_inline
-from postroom.channels.styled_text import Style, StyledText
-
-MARKS = {
-    Style.BOLD: ("*", "*"),
-    Style.ITALIC: ("_", "_"),
-    Style.STRIKE: ("~", "~"),
-    Style.CODE: ("`", "`"),
-    Style.PRE: ("```", "```"),
-}
+from postroom.channels.inline_markup import PLAIN_MARKS, render_inline
+from postroom.channels.styled_text import StyledText
 
 
 def escape(text: str) -> str:
@@ -18,7 +10,7 @@ def escape(text: str) -> str:
 
 
 def render(styled: StyledText) -> str:
-    return render_inline(styled, MARKS, escape=escape, link=lambda text, address: f"<{address}|{text}>")
+    return render_inline(styled, PLAIN_MARKS, escape=escape, link=lambda text, address: f"<{address}|{text}>")
 
 
 CAPABILITIES = Capabilities(

@@ -1,20 +1,12 @@
 """Styles as WhatsApp writes them, and what WhatsApp can do."""
 
 from postroom.channels.capabilities import Capabilities
-from postroom.channels.inline_markup import render_inline
-from postroom.channels.styled_text import Style, StyledText
-
-MARKS = {
-    Style.BOLD: ("*", "*"),
-    Style.ITALIC: ("_", "_"),
-    Style.STRIKE: ("~", "~"),
-    Style.CODE: ("`", "`"),
-    Style.PRE: ("```", "```"),
-}
+from postroom.channels.inline_markup import PLAIN_MARKS, render_inline
+from postroom.channels.styled_text import StyledText
 
 
 def render(styled: StyledText) -> str:
-    return render_inline(styled, MARKS)
+    return render_inline(styled, PLAIN_MARKS)
 
 
 CAPABILITIES = Capabilities(

@@ -4,12 +4,10 @@ Entries are kept by their numbers, so none is shown twice however often the stor
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
 from typing import ClassVar
 
 from textual import work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Footer, Input, Label, Static
@@ -17,16 +15,12 @@ from textual.widgets import Footer, Input, Label, Static
 from postroom.errors import PostroomError
 from postroom.terminal.cli.output import clean
 from postroom.terminal.tui.conversation import Conversation, ConversationLine, TurnWords, tell_entry
+from postroom.terminal.tui.live_screen import Events, LiveScreen
 
-LOOK_S = 2.0
-AGAIN_S = 3.0
-CALM_S = 0.2
 FILE = "/file "
 
-Events = Callable[[], AsyncIterator[object]]
 
-
-class ChatScreen(App[None]):
+class ChatScreen(LiveScreen):
     CSS = """
     #title { height: 1; width: 100%; background: $primary; color: $text; padding: 0 1; }
     #lines { height: 1fr; padding: 0 1; }
@@ -38,13 +32,10 @@ class ChatScreen(App[None]):
         Binding("escape", "stop", "stop the turn", priority=True),
         Binding("pageup", "earlier", "earlier", priority=True),
     ]
-    ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, conversation: Conversation, events: Events) -> None:
-        super().__init__()
+        super().__init__(events)
         self._conversation = conversation
-        self._events = events
-        self._news = asyncio.Event()
         self._entries: dict[int, str] = {}
         self._turns: list[TurnWords] = []
         self._files: tuple[str, ...] = ()
@@ -61,40 +52,30 @@ class ChatScreen(App[None]):
 
     def on_mount(self) -> None:
         self.query_one(Input).focus()
-        self._keep_looking()
-        self._keep_hearing()
+        self.begin_looking()
 
-    @work(exclusive=True, group="look")
-    async def _keep_looking(self) -> None:
-        while True:
-            self._news.clear()
-            try:
-                entries = await self._conversation.read()
-                self._turns = await self._conversation.working()
-            except PostroomError as error:
-                self._tell(f"✗ {error}")
-            else:
-                async with self._adding:
-                    await self._show(entries)
-                self._tell(
-                    "\n".join(
-                        f"@{turn.agent} writes: {clean(turn.text[-600:], lines=True)}▌"
-                        for turn in self._turns
-                    )
-                )
-            await asyncio.sleep(CALM_S)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
-                    await self._news.wait()
+    async def look(self) -> None:
+        entries = await self._read_since_last_look()
+        self._turns = await self._conversation.working()
+        async with self._adding:
+            await self._show(entries)
+        self._tell(
+            "\n".join(f"@{turn.agent} writes: {clean(turn.text[-600:], lines=True)}▌" for turn in self._turns)
+        )
 
-    @work(exclusive=True, group="hear")
-    async def _keep_hearing(self) -> None:
-        """A server that stops and starts again is heard again."""
-        while True:
-            with contextlib.suppress(PostroomError, OSError):
-                async for _ in self._events():
-                    self._news.set()
-            await asyncio.sleep(AGAIN_S)
+    async def _read_since_last_look(self) -> list[ConversationLine]:
+        """The newest page, and as many before it as reach back to what is shown: no gap in the middle."""
+        newest_shown = max(self._entries, default=None)
+        entries = await self._conversation.read()
+        while newest_shown is not None and entries and entries[0].number > newest_shown:
+            earlier = await self._conversation.read(entries[0].number)
+            if not earlier:
+                break
+            entries = earlier + entries
+        return entries
+
+    def tell_problem(self, problem: str) -> None:
+        self._tell(f"✗ {problem}")
 
     def _tell(self, text: str) -> None:
         self.query_one("#live", Static).update(text)
@@ -141,7 +122,7 @@ class ChatScreen(App[None]):
             return
         if notice:
             self.notify(notice)
-        self._news.set()
+        self.news.set()
 
     @work(group="stop")
     async def action_stop(self) -> None:
@@ -153,7 +134,7 @@ class ChatScreen(App[None]):
             await self._conversation.stop(self._turns[0].number)
         except PostroomError as error:
             self.notify(str(error), severity="error")
-        self._news.set()
+        self.news.set()
 
     def action_earlier(self) -> None:
         lines = self.query_one("#lines", VerticalScroll)

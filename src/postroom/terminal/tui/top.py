@@ -3,14 +3,12 @@
 It speaks to a server only through its services and its stream of events: one elsewhere looks the same.
 """
 
-import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 from textual import work
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Label
 
@@ -18,19 +16,14 @@ from postroom.errors import PostroomError
 from postroom.services.need_answers import NeedAnswer, list_answers
 from postroom.services.needs_you import PersonNeed
 from postroom.terminal.cli.output import clean
+from postroom.terminal.tui.live_screen import CALM_S, Events, LiveScreen
 from postroom.terminal.tui.top_snapshot import TopSnapshot, tell_answers, tell_elapsed
-
-LOOK_S = 2.0
-AGAIN_S = 3.0
-# However many events come, the screen is drawn anew no more often than this.
-CALM_S = 0.25
 
 Look = Callable[[], Awaitable[TopSnapshot]]
 Answer = Callable[[PersonNeed, str], Awaitable[None]]
-Events = Callable[[], AsyncIterator[object]]
 
 
-class TopScreen(App[None]):
+class TopScreen(LiveScreen):
     CSS = """
     Screen { layout: vertical; }
     #status { height: 1; width: 100%; background: $primary; color: $text; padding: 0 1; }
@@ -45,15 +38,12 @@ class TopScreen(App[None]):
         Binding("tab", "app.focus_next", "next part", show=False),
         *(Binding(str(number), f"answer({number})", "answer", show=number == 1) for number in range(1, 10)),
     ]
-    ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, place: str, look: Look, answer: Answer, events: Events) -> None:
-        super().__init__()
+        super().__init__(events)
         self._place = place
         self._look = look
         self._answer = answer
-        self._events = events
-        self._news = asyncio.Event()
         self._needs: tuple[PersonNeed, ...] = ()
         self._asked: tuple[str, NeedAnswer] | None = None
         self._before: tuple[float, int] | None = None
@@ -70,33 +60,16 @@ class TopScreen(App[None]):
         self._table("agents").add_columns("agent", "state", "for", "waiting", "spent", "work")
         self._table("queues").add_columns("queue", "waiting", "claimed", "dead", "done")
         self._table("needs").focus()
-        self._keep_looking()
-        self._keep_hearing()
+        self.begin_looking()
 
     def _table(self, name: str) -> "DataTable[str]":
         return self.query_one(f"#{name}", DataTable)
 
-    @work(exclusive=True, group="look")
-    async def _keep_looking(self) -> None:
-        while True:
-            self._news.clear()
-            try:
-                self.show(await self._look())
-            except PostroomError as error:
-                self.query_one("#status", Label).update(f"✗ {self._place}: {error}")
-            await asyncio.sleep(CALM_S)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
-                    await self._news.wait()
+    async def look(self) -> None:
+        self.show(await self._look())
 
-    @work(exclusive=True, group="hear")
-    async def _keep_hearing(self) -> None:
-        """A server that stops and starts again is heard again."""
-        while True:
-            with contextlib.suppress(PostroomError, OSError):
-                async for _ in self._events():
-                    self._news.set()
-            await asyncio.sleep(AGAIN_S)
+    def tell_problem(self, problem: str) -> None:
+        self.query_one("#status", Label).update(f"✗ {self._place}: {problem}")
 
     def show(self, found: TopSnapshot) -> None:
         self._needs = found.needs
@@ -186,7 +159,7 @@ class TopScreen(App[None]):
                     table.update_cell_at((number, column), cell)  # type: ignore[arg-type]
 
     def action_look(self) -> None:
-        self._news.set()
+        self.news.set()
 
     @work(group="answer")
     async def action_answer(self, number: int) -> None:
@@ -211,4 +184,4 @@ class TopScreen(App[None]):
             self.notify(str(error), severity="error")
         else:
             self.notify(f"{answer.says}: {clean(need.title)}")
-        self._news.set()
+        self.news.set()
