@@ -92,3 +92,39 @@ def test_two_who_start_at_once_do_not_write_over_each_other(
     with pytest.raises(process.NotStarted):
         process.start(home, ALL)
     assert (home.logs / process.OUTPUT).read_bytes() == b"error: no room.\n"
+
+
+def test_on_a_server_several_processes_have_the_same_role(tmp_path: Path) -> None:
+    first, second = (RoleLocks(tmp_path, [ProcessRole.WORKER], store_digest="one") for _ in range(2))
+    assert {file.name for file in tmp_path.iterdir()} == {"worker.lock", "worker.2.lock"}
+    for posts, pid in ((first, 1), (second, 2)):
+        posts.announce(Running(pid=pid, roles=(ProcessRole.WORKER,), version="1", started_at=pid))
+    assert [found.pid for found in running(tmp_path)] == [1, 2]
+    first.leave()
+    assert [found.pid for found in running(tmp_path)] == [2]
+    second.leave()
+
+
+def test_no_more_than_so_many_processes_have_a_role(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roles, "MOST_PROCESSES", 2)
+    taken = [RoleLocks(tmp_path, [ProcessRole.WORKER], store_digest="one") for _ in range(2)]
+    with pytest.raises(AlreadyRunning):
+        RoleLocks(tmp_path, [ProcessRole.WORKER], store_digest="one")
+    for posts in taken:
+        posts.leave()
+
+
+def test_a_role_is_shared_only_on_the_same_store(tmp_path: Path) -> None:
+    running_on = Running(
+        pid=1, roles=(ProcessRole.API, ProcessRole.WORKER), version="1", started_at=1, store_digest="one"
+    )
+    roles.check_shared(running_on, [ProcessRole.WORKER], "one")
+    roles.check_shared(running_on, [ProcessRole.CHANNELS], "another")
+    for digest in ("another", None):
+        with pytest.raises(AlreadyRunning, match="worker"):
+            roles.check_shared(running_on, [ProcessRole.WORKER], digest)
+    posts = RoleLocks(tmp_path, [ProcessRole.API], store_digest="one")
+    posts.announce(running_on)
+    with pytest.raises(AlreadyRunning, match="process 1"):
+        roles.check_alone(tmp_path, [ProcessRole.API], None, "another")
+    posts.leave()

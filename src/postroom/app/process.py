@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from postroom.app.home import Home
-from postroom.app.roles import AlreadyRunning, ProcessRole, Running, running
+from postroom.app.roles import ProcessRole, Running, check_shared, running
 from postroom.errors import PostroomError
 
 READY_FD = "POSTROOM_READY_FD"
@@ -42,18 +42,24 @@ class NotStopped(PostroomError):
     code = "NOT_STOPPED"
 
 
-def start(home: Home, roles: frozenset[ProcessRole], *, patience_s: float = START_S) -> Running:
+def start(
+    home: Home,
+    roles: frozenset[ProcessRole],
+    *,
+    patience_s: float = START_S,
+    environment: Mapping[str, str] = os.environ,
+) -> Running:
     """A process of its own, which outlives the terminal. Returns when it is ready."""
     home.make()
     for found in running(home.run):
-        if taken := roles & set(found.roles):
-            raise AlreadyRunning(pid=found.pid, role=", ".join(sorted(taken)))
+        if roles & set(found.roles):
+            check_shared(found, roles, _digest_of_store(home, environment))
     read_end, write_end = os.pipe()
     output = os.open(home.logs / OUTPUT, _OPEN, 0o600)
     try:
         child = subprocess.Popen(
             [sys.executable, "-m", "postroom", "start", "--foreground", "--roles", ",".join(sorted(roles))],
-            env={**os.environ, READY_FD: str(write_end), "POSTROOM_HOME": str(home.path)},
+            env={**environment, READY_FD: str(write_end), "POSTROOM_HOME": str(home.path)},
             cwd=home.path,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -84,6 +90,15 @@ def start(home: Home, roles: frozenset[ProcessRole], *, patience_s: float = STAR
         if found.pid == child.pid:
             return found
     raise NotStarted(reason="it closed again at once")
+
+
+def _digest_of_store(home: Home, environment: Mapping[str, str]) -> str | None:
+    # Read only when somebody runs already: a first start need not wait for it.
+    from postroom.app.store import store_digest, store_url
+    from postroom.settings import with_environment
+
+    settings = with_environment(home.settings.load(), environment)
+    return store_digest(store_url(home, settings, environment))
 
 
 def _hear(pipe: int, patience_s: float) -> bytes:

@@ -20,12 +20,15 @@ class ProcessRole(StrEnum):
     WORKER = "worker"
     CHANNELS = "channels"
     HOUSEKEEPING = "housekeeping"
+    PIPELINE = "pipeline"
 
 
 ALL = frozenset(ProcessRole)
 # Who looks at a lock holds it for a moment; nobody is refused for that.
 _LOOKS = 25
 _PAUSE_S = 0.02
+# Of one role, in one home.
+MOST_PROCESSES = 64
 
 
 def roles(text: str | None) -> frozenset[ProcessRole]:
@@ -72,14 +75,17 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
 
 class RoleLocks:
     """The roles a process has taken: a locked file for each. The system frees them when it dies, so what
-    a dead process left behind is known to be stale."""
+    a dead process left behind is known to be stale.
 
-    def __init__(self, folder: Path, taken: Iterable[ProcessRole]) -> None:
-        self._folder = folder
+    On a store that is no file, of which `store_digest` tells, several processes may have the same role."""
+
+    def __init__(
+        self, folder: Path, taken: Iterable[ProcessRole], *, store_digest: str | None = None
+    ) -> None:
         self._files: dict[ProcessRole, int] = {}
         try:
             for role in sorted(taken):
-                self._files[role] = _locked(folder / f"{role}.lock", role)
+                self._files[role] = _lock(folder, role, store_digest)
         except BaseException:
             self.leave()
             raise
@@ -99,22 +105,33 @@ class RoleLocks:
         self._files.clear()
 
 
-def _locked(path: Path, role: ProcessRole) -> int:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    for looks in range(_LOOKS, -1, -1):
+def _lock(folder: Path, role: ProcessRole, store_digest: str | None) -> int:
+    files = [folder / f"{role}.lock"]
+    if store_digest is not None:
+        files += [folder / f"{role}.{number}.lock" for number in range(2, MOST_PROCESSES + 1)]
+    said: dict[str, Any] = {}
+    for file in files:
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if _is_free(handle, 0 if len(files) > 1 else _LOOKS):
+            os.ftruncate(handle, 0)
+            first = {"pid": os.getpid(), "store_digest": store_digest}
+            os.pwrite(handle, json.dumps(first).encode(), 0)
+            return handle
+        said = _said(handle)
+        os.close(handle)
+    raise AlreadyRunning(pid=said.get("pid", "unknown"), role=role.value)
+
+
+def _is_free(handle: int, looks: int) -> bool:
+    for left in range(looks, -1, -1):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
         except OSError:
-            if looks:
+            if left:
                 time.sleep(_PAUSE_S)
-                continue
-            said = _said(handle)
-            os.close(handle)
-            raise AlreadyRunning(pid=said.get("pid", "unknown"), role=role.value) from None
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, json.dumps({"pid": os.getpid()}).encode(), 0)
-    return handle
+        else:
+            return True
+    return False
 
 
 def _said(handle: int) -> dict[str, Any]:
@@ -125,20 +142,37 @@ def _said(handle: int) -> dict[str, Any]:
     return {}
 
 
-def check_alone(folder: Path, wanted: Iterable[ProcessRole], store: str | None) -> None:
-    """A store that is a file has one owner, so roles cannot be shared out among processes."""
+def check_alone(
+    folder: Path, wanted: Iterable[ProcessRole], store: str | None, store_digest: str | None = None
+) -> None:
+    """A store that is a file has one owner, so roles cannot be shared out among processes; and who shares
+    them has the same store."""
+    roles = set(wanted)
     for other in running(folder):
-        if store is not None and other.store == store and other.pid != os.getpid():
-            together = ",".join(sorted({*wanted, *other.roles}))
+        if other.pid == os.getpid():
+            continue
+        if store is not None and other.store == store:
+            together = ",".join(sorted({*roles, *other.roles}))
             raise StoreTaken(store=store, pid=other.pid, roles=", ".join(other.roles), together=together)
+        check_shared(other, roles, store_digest)
+
+
+def check_shared(other: Running, wanted: Iterable[ProcessRole], store_digest: str | None) -> None:
+    """Whether another process leaves room for these roles."""
+    taken = set(wanted) & set(other.roles)
+    if taken and (store_digest is None or other.store_digest != store_digest):
+        raise AlreadyRunning(pid=other.pid, role=", ".join(sorted(taken)))
 
 
 def running(folder: Path) -> list[Running]:
-    """The processes that hold a role now, each once."""
+    """The processes that hold a role now, each once, the oldest first."""
     found: dict[int, Running] = {}
-    for role in ProcessRole:
+    for file in sorted(folder.glob("*.lock")):
+        role = file.name.partition(".")[0]
+        if role not in ALL:
+            continue
         try:
-            handle = os.open(folder / f"{role}.lock", os.O_RDWR | os.O_CLOEXEC)
+            handle = os.open(file, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             continue
         try:
@@ -151,4 +185,9 @@ def running(folder: Path) -> list[Running]:
                     found.setdefault(said["pid"], msgspec.convert(told, Running))
         finally:
             os.close(handle)
-    return list(found.values())
+    return sorted(found.values(), key=lambda each: each.started_at)
+
+
+def find_url(folder: Path) -> str | None:
+    """Where a process of this home serves the API."""
+    return next((found.url for found in running(folder) if found.url), None)

@@ -23,7 +23,7 @@ from postroom.app.mcp_config import McpConfigFiles
 from postroom.app.office_reloader import OfficeReloader
 from postroom.app.pipeline_runs import PipelineRuns
 from postroom.app.redaction import Redactor
-from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone
+from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone, find_url
 from postroom.app.store import LAKE, open_store, store_digest, store_file, store_url
 from postroom.clock import Clock, SystemClock
 from postroom.providers.turn_folders import sweep_turn_folders
@@ -70,10 +70,11 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
         loop.add_signal_handler(number, end, Ending.STOP)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
     plan.home.make()
-    locks = RoleLocks(plan.home.run, plan.roles)
+    settings = with_environment(plan.home.settings.load(), plan.environment)
+    url = store_url(plan.home, settings, plan.environment)
+    locks = RoleLocks(plan.home.run, plan.roles, store_digest=store_digest(url))
     try:
-        settings = with_environment(plan.home.settings.load(), plan.environment)
-        check_alone(plan.home.run, plan.roles, store_file(store_url(plan.home, settings, plan.environment)))
+        check_alone(plan.home.run, plan.roles, store_file(url), store_digest(url))
         redact = Redactor(_secrets(settings))
         days = settings.retention.logs_days
         with logs.logging_to(plan.home.logs, settings.logs.level, redact, terminal=plan.terminal, days=days):
@@ -125,13 +126,15 @@ async def opened(
                 housekeeping=ProcessRole.HOUSEKEEPING in plan.roles,
             )
         )
-        url, token, tools = None, "", None
-        if listener is not None:
-            given = settings.api.token.reveal(plan.environment) if settings.api.token else None
-            token = owners_token(plan.home.token, given)
-            redact.know([token])
-            url = url_of(settings.api.host, listener)
-            tools = McpConfigFiles(plan.home.run / "tools", url, AgentTokens(OwnerToken(token), clock))
+        given = settings.api.token.reveal(plan.environment) if settings.api.token else None
+        token = owners_token(plan.home.token, given)
+        redact.know([token])
+        url = url_of(settings.api.host, listener) if listener is not None else None
+        tools = McpConfigFiles(
+            plan.home.run / "tools",
+            lambda: url or find_url(plan.home.run),
+            AgentTokens(OwnerToken(token), clock),
+        )
         control = OfficeReloader(
             room,
             plan.home.settings,
@@ -151,7 +154,7 @@ async def opened(
             stack.push_async_callback(_ended, holding)
         runs = _runs(plan, url_of_store, control, clock)
         stack.push_async_callback(asyncio.to_thread, runs.stop)
-        if ProcessRole.HOUSEKEEPING in plan.roles:
+        if _runs_pipeline(plan, url_of_store):
             regular = asyncio.create_task(room.leader("pipeline-runs").run(lambda: runs.keep(room)))
             stack.push_async_callback(_ended, regular)
         if ProcessRole.WORKER in plan.roles:
@@ -206,6 +209,12 @@ def _runs(plan: ProcessPlan, store: str, control: OfficeReloader, clock: Clock) 
     return PipelineRuns(
         lake, store, plan.home.run, plan.home.logs, clock, lambda: control.settings, plan.environment
     )
+
+
+def _runs_pipeline(plan: ProcessPlan, store: str) -> bool:
+    """A store that is a file has one process, and its housekeeping has always done this too."""
+    is_file = store_file(store) is not None
+    return ProcessRole.PIPELINE in plan.roles or (is_file and ProcessRole.HOUSEKEEPING in plan.roles)
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

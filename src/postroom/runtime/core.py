@@ -21,7 +21,7 @@ from postroom.kernel.limits import Limits
 from postroom.kernel.message_view import MessageViews
 from postroom.kernel.ports import Store
 from postroom.kernel.reader import Reader
-from postroom.kernel.rules.breaker import Breaker
+from postroom.kernel.rules.breaker import Breaker, ProcessBreaker, StoreBreaker
 from postroom.kernel.transitions.context import KernelEnvironment
 from postroom.runtime.commit import Committer
 from postroom.runtime.housekeeping import HousekeepingLoop
@@ -116,7 +116,8 @@ class RoomCore:
         self.actor = options.actor or f"{socket.gethostname()}:{uuid.uuid4().hex[:8]}"
         self.wakeups = Wakeups()
         self.writers = store.capabilities.writers
-        rng, breaker = random.Random(options.seed), Breaker()
+        rng = random.Random(options.seed)
+        breaker = StoreBreaker() if self.writers > 1 else ProcessBreaker()
         engines = [self._make_engine(rng, breaker) for _ in range(self.writers)]
         self.committer = Committer(store, engines, self.wakeups)
         store.listen(self._hear)

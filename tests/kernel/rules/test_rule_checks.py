@@ -1,15 +1,18 @@
 """A rule that could never act, or act wrongly, is refused by its field."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from postroom.errors import InvalidField
 from postroom.kernel.model import Document
+from postroom.kernel.rows import Row
 from postroom.kernel.rules import conditions
-from postroom.kernel.rules.breaker import MOST_MATCHES, WINDOW, Breaker
+from postroom.kernel.rules.breaker import MOST_MATCHES, WINDOW, ProcessBreaker
 from postroom.kernel.rules.conditions import Condition, holds
 from postroom.kernel.rules.rule import MOST_CONDITIONS, MOST_TARGETS, check, ordered, read
+from postroom.kernel.transitions.context import TransitionContext
 
 ARCHIVE = {"type": "archive"}
 GOOD: dict[str, Any] = {"id": "r", "name": "r", "trigger": "message_published", "action": ARCHIVE}
@@ -126,22 +129,26 @@ def test_what_cannot_be_read_as_a_rule_stops_no_other(caplog: pytest.LogCaptureF
     assert "broken" in caplog.text
 
 
-def test_a_rule_that_meets_a_conversation_too_often_trips_and_forgets() -> None:
-    breaker = Breaker()
-    assert not any(breaker.trips("r", "talk", now) for now in range(MOST_MATCHES))
-    assert breaker.trips("r", "talk", MOST_MATCHES)
-    assert not breaker.trips("r", "other talk", 0)
-    assert not breaker.trips("r", "talk", MOST_MATCHES + WINDOW), "a minute later it counts anew"
-    for now in range(MOST_MATCHES):
-        breaker.trips("s", "talk", now)
-    breaker.forget("s")
-    assert not breaker.trips("s", "talk", MOST_MATCHES)
+def at(now: int) -> TransitionContext:
+    return cast("TransitionContext", SimpleNamespace(now=now))
+
+
+def of(conversation: str) -> Row:
+    return cast("Row", SimpleNamespace(id="m", correlation_id=conversation))
+
+
+def test_a_rule_that_meets_a_conversation_too_often_trips() -> None:
+    breaker = ProcessBreaker()
+    assert not any(breaker.trips(at(now), "r", of("talk")) for now in range(MOST_MATCHES))
+    assert breaker.trips(at(MOST_MATCHES), "r", of("talk"))
+    assert not breaker.trips(at(0), "r", of("other talk"))
+    assert not breaker.trips(at(MOST_MATCHES + WINDOW), "r", of("talk")), "a minute later it counts anew"
 
 
 def test_conversations_of_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("postroom.kernel.rules.breaker.MOST_KNOWN", 10)
-    breaker = Breaker()
+    breaker = ProcessBreaker()
     for number in range(11):
-        breaker.trips("r", f"talk {number}", number)
-    breaker.trips("r", "new", WINDOW * 2)
+        breaker.trips(at(number), "r", of(f"talk {number}"))
+    breaker.trips(at(WINDOW * 2), "r", of("new"))
     assert set(breaker._met) == {("r", "new")}

@@ -10,6 +10,8 @@ from postroom.errors import LimitReached, QueueClosed, QueueFull
 from postroom.kernel import commands as c
 from postroom.kernel import service_commands
 from postroom.kernel.budgets.model import Charge
+from postroom.kernel.rules import parsing, rule
+from postroom.kernel.rules.breaker import MOST_MATCHES
 from postroom.runtime import sync_room
 from tests.conformance.helpers import events, waiting_claims
 from tests.conformance.promises import check_promises
@@ -171,3 +173,21 @@ def test_of_two_who_change_one_document_the_second_is_not_lost(rooms: Rooms, rac
         found = room._core.read(lambda reader: reader.document("default", "note", "one"))
         assert found is not None
         assert found.data == {"by": "bob"}
+
+
+def test_a_rule_that_meets_a_conversation_too_often_is_stopped_for_both(rooms: Rooms) -> None:
+    ann, bob = rooms
+    queues = {name: ann.create_queue(name).id for name in ("bulk", "orders")}
+    draft = {
+        "name": "to bulk",
+        "source_queue_id": "orders",
+        "action": {"type": "route", "target_queue_id": "bulk"},
+    }
+    made = parsing.drafted(draft, lambda name, field: queues[name], rule_id="r1", now=0)
+    key = f"{ann.scope('default').id}/r1"
+    ann.run(
+        service_commands.PutServiceDocument(kind=rule.KIND, key=key, data=rule.written(made), scope="default")
+    )
+    for n in range(MOST_MATCHES + 4):
+        rooms[n % 2].publish("orders", n, correlation_id="talk")
+    assert (bob.counts("bulk").pending, bob.counts("orders").pending) == (MOST_MATCHES, 4)

@@ -21,7 +21,7 @@ from postroom.kernel.ports import MANY
 from postroom.kernel.rows import Content, Row
 from postroom.kernel.rule_budget import RuleBudget, RuleBudgetSpent
 from postroom.kernel.rules.actions import AppliedAction
-from postroom.kernel.rules.breaker import MOST_HOPS, MOST_MATCHES, REST_S, Breaker
+from postroom.kernel.rules.breaker import MOST_HOPS, MOST_MATCHES, REST_S, Breaker, ProcessBreaker
 from postroom.kernel.rules.matching import (
     SLOW_S,
     RuleMatch,
@@ -55,7 +55,7 @@ class RuleEvaluation:
     """How often rules have met conversations lately is remembered by the breaker, which threads may share."""
 
     def __init__(self, breaker: Breaker | None = None) -> None:
-        self._breaker = breaker or Breaker()
+        self._breaker = breaker or ProcessBreaker()
 
     def rules_of(self, ctx: TransitionContext, scope_id: int) -> list[Rule]:
         directory, key = ctx.session.directory, (KIND, scope_id)
@@ -188,7 +188,7 @@ class RuleEvaluation:
             why = f"the message was passed on {row.hop} times, which is the limit"
             _give_up(ctx, rule, row, queue, "rule.hop_limit", why)
             return False
-        if not rule.asks_first and self._breaker.trips(rule.id, row.correlation_id or row.id, ctx.now):
+        if not rule.asks_first and self._breaker.trips(ctx, rule.id, row):
             why = f"it matched one conversation more than {MOST_MATCHES} times within a minute"
             _trip(ctx, rule, row, queue, why)
             return False

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from postroom.services.office import OfficeServices
 
 Roles = Annotated[
-    str | None, option("NAMES", "Only these: api, worker, channels, housekeeping. Default all.", "--roles")
+    str | None,
+    option("NAMES", "Only these: api, worker, channels, housekeeping, pipeline. Default all.", "--roles"),
 ]
 
 
@@ -127,12 +129,19 @@ def restart(at: CommandContext, limit: Limit = 30.0, roles_: Roles = None) -> No
     from postroom.app import process, readiness
 
     home = Home.of()
-    had = frozenset(role for found in running(home.run) for role in found.roles)
-    chosen = roles(roles_) if roles_ or not had else had
-    if had:
+    before = running(home.run)
+    wanted = [roles(roles_)] if roles_ or not before else [frozenset(found.roles) for found in before]
+    for chosen in wanted if before else []:
         readiness.check(home, chosen)
     process.stop(home, patience_s=limit, tell=at.out.note)
-    _say_ready(at.out, process.start(home, chosen))
+    for chosen, found in zip(wanted, before if len(wanted) > 1 else [None], strict=True):
+        _say_ready(at.out, process.start(home, chosen, environment=_at_address_of(found)))
+
+
+def _at_address_of(found: Running | None) -> dict[str, str]:
+    """Of several processes that serve the API, each has a port of its own, which only it knows."""
+    port = urlsplit(found.url).port if found is not None and found.url else None
+    return {**os.environ, **({"POSTROOM_API_PORT": str(port)} if port else {})}
 
 
 async def status(at: CommandContext) -> None:
