@@ -100,6 +100,40 @@ async def test_a_chat_shows_the_answer_whole_with_its_cost_and_leads_to_its_trac
     await expect(page.locator(".prose", has_text="Is the release ready?").first).to_be_visible()
 
 
+async def test_a_conversation_is_exported_and_looked_at_again_elsewhere(
+    open_page: OpenPage, house: House, tmp_path: Path
+) -> None:
+    await house.deps.services.conversations.send(
+        OWNER, Draft(text="@lead Is the release ready?", channel="web")
+    )
+    page = await open_page("/chat?with=lead")
+    await page.get_by_role("link", name="trace").first.click()
+    await expect(page.get_by_text("critical path", exact=True).first).to_be_visible()
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="Export").click()
+    exported = tmp_path / "trace.json"
+    await (await download.value).save_as(exported)
+    other = tmp_path / "other.json"
+    other.write_text('{"shopping": ["milk"]}')
+
+    await page.goto(f"{house.url}/conversations")
+    await ready(page)
+    await page.get_by_role("button", name="Import").click()
+    box = page.locator("#import-trace")
+    await box.get_by_label("File").set_input_files(other)
+    await expect(box.locator("input[name=files]")).to_have_count(1)
+    await box.get_by_role("button", name="Open").click()
+    await expect(page.locator(".notice.bad")).to_contain_text("other.json is no trace")
+    await box.get_by_role("button", name="Leave out other.json").click()
+    await box.get_by_label("File").set_input_files(exported)
+    await expect(box.locator("input[name=files]")).to_have_count(1)
+    await box.get_by_role("button", name="Open").click()
+    await expect(page.get_by_role("heading", name="Exported: web:", exact=False)).to_be_visible()
+    await expect(page.get_by_text("→ @lead").first).to_be_visible()
+    await page.get_by_role("link", name="Timeline").click()
+    await expect(page.get_by_role("img", name="Timeline")).to_be_visible()
+
+
 async def test_a_turn_is_seen_while_it_goes_on_and_can_be_stopped(open_page: OpenPage, house: House) -> None:
     services = house.deps.services
     sent = await services.conversations.send(OWNER, Draft(text="@coder a long task", channel="web"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.acceptance.office import staffed
 
-from postroom.office.traces import TraceStep, trace
+from postroom.office.traces import ConversationTrace, TraceStep, find_critical_path, trace
 from postroom.providers.protocol import ErrorKind
 from postroom.providers.script_rules import ScriptRule
 
@@ -49,3 +49,28 @@ async def test_a_conversation_that_nobody_knows_is_empty(tmp_path: Path) -> None
     async with staffed(tmp_path) as desk:
         told = await trace(desk.room, "web:nobody")
     assert (told.roots, told.messages, told.cost_usd) == ([], 0, None)
+
+
+def step(name: str, began_at: int, ended_at: int | None, *causes: TraceStep) -> TraceStep:
+    return TraceStep(
+        message_id=name, kind="note", who="", to="", text="", state="completed", attempts=1, began_at=began_at,
+        ended_at=ended_at, causes=list(causes),
+    )  # fmt: skip
+
+
+def test_the_critical_path_leads_to_what_ended_last() -> None:
+    quick = step("quick", 10, 20, step("quicker", 12, 15))
+    slow = step("slow", 10, 40, step("early", 11, 30), step("last", 40, 90))
+    told = ConversationTrace(
+        correlation_id="web:1", roots=[step("root", 0, 10, quick, slow)], began_at=0, ended_at=90, messages=6,
+        turns=0, cost_usd=None,
+    )  # fmt: skip
+    assert [each.message_id for each in find_critical_path(told)] == ["root", "slow", "last"]
+
+
+def test_what_is_still_open_is_on_the_critical_path() -> None:
+    root = step("root", 0, 10, step("open", 10, None), step("done", 10, 80))
+    told = ConversationTrace(
+        correlation_id="web:1", roots=[root], began_at=0, ended_at=90, messages=3, turns=0, cost_usd=None
+    )
+    assert [each.message_id for each in find_critical_path(told)] == ["root", "open"]

@@ -4,14 +4,19 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from htpy import div
+from starlette.requests import Request
 
-from postroom.app.lake_reader import OF_ALL_TIME, TOPICS
-from postroom.errors import PostroomError
+from postroom.app.lake_reader import OF_ALL_TIME, TOPICS, StoreLakeReader
+from postroom.clock import SystemClock
+from postroom.errors import InvalidField, PostroomError
 from postroom.pipeline.errors import LakeMissing, QueryRefused
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import TRACES
@@ -22,6 +27,11 @@ from postroom.pipeline.serving.insights import overview, period
 from postroom.pipeline.serving.report import report
 from postroom.pipeline.serving.traces import trace, tree
 from postroom.pipeline.sources.sqlite import SqliteSource
+from postroom.portal.insights import show_insights
+from postroom.portal.visit import PortalVisit
+from postroom.services import callers
+from postroom.services.insights import InsightService
+from postroom.settings.model import Settings
 from tests.spark.lake_app import lake_app
 from tests.spark.lakes import rows
 
@@ -162,3 +172,40 @@ def test_the_catalog_for_spark_is_sql_that_spark_understands(spark: Any, filled:
     parser = spark._jsparkSession.sessionState().sqlParser()
     plans = [parser.parsePlan(each).nodeName() for each in statements]
     assert plans.count("CreateTable") == count > 10
+
+
+async def test_the_portals_insights_show_the_days_asked_for(filled: Lake, month: SqliteSource) -> None:
+    reader = StoreLakeReader(filled.location, month.path, SystemClock())
+    nothing: Any = None
+    services: Any = SimpleNamespace(insights=InsightService(nothing, reader))
+
+    async def page(query: str) -> str:
+        scope = {"type": "http", "method": "GET", "path": "/insights", "headers": []}
+        request = Request({**scope, "query_string": query.encode(), "state": {"caller": callers.owner()}})
+        visit = PortalVisit(
+            request=request, services=services, clock=SystemClock(), settings=Settings(), logins=nothing
+        )
+        return str(div[(await show_insights(visit)).body])
+
+    whole = reader.insight("overview", None, None)
+    last = reader.insight("latency", None, None)[-1]["day"]
+    one_day = reader.insight("overview", date.fromisoformat(last), date.fromisoformat(last))
+    assert 0 < one_day["messages"] < whole["messages"]
+    assert f"<b>{whole['messages']:,}</b>" in await page("")
+    shown = await page(f"since={last}&until={last}")
+    assert f"<b>{one_day['messages']:,}</b>" in shown
+    assert f'value="{last}"' in shown
+    assert "99 % within" in shown
+    for wrong in ("since=yesterday", f"since={last}&until=2020-01-01"):
+        with pytest.raises(InvalidField, match="since"):
+            await page(wrong)
+
+
+def test_latency_of_a_day_is_that_of_its_messages(filled: Lake, month: SqliteSource) -> None:
+    reader = StoreLakeReader(filled.location, month.path, SystemClock())
+    for row in reader.insight("latency", None, None)[-3:]:
+        day = date.fromisoformat(row["day"])
+        alone = reader.insight("overview", day, day)
+        assert row["messages"] == alone["messages"]
+        assert row["total_p95_us"] == alone["total_p95_us"]
+        assert row["wait_p50_us"] == alone["wait_p50_us"] <= row["wait_p95_us"] <= row["wait_p99_us"]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 TOPICS = (
-    "overview", "agents", "agent_days", "queues", "hours", "days", "channels", "channel_days", "costs",
-    "failures", "handoffs", "sla",
+    "overview", "agents", "agent_days", "queues", "hours", "days", "latency", "channels", "channel_days",
+    "costs", "failures", "handoffs", "sla",
 )  # fmt: skip
 OF_ALL_TIME = ("runs", "quarantine", "expectations")
 

@@ -1,5 +1,6 @@
 """The trace of a conversation: what caused what, who did it, how long it took, how it ended, what it cost."""
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -53,11 +54,16 @@ class ConversationTrace(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: str | None
 
 
-async def trace(room: RoomPort, correlation_id: str) -> ConversationTrace:
-    """As a tree by causation. What was pruned is missing; what it caused then stands at the root."""
+async def trace(
+    room: RoomPort, correlation_id: str, *, text_chars: int | None = TEXT_CHARS
+) -> ConversationTrace:
+    """As a tree by causation. What was pruned is missing; what it caused then stands at the root.
+
+    Texts are cut after `text_chars`; None leaves them whole.
+    """
     kept = await conversation(room, correlation_id, scope=queues.SCOPE)
     messages = [message for message in kept if message.message_type != "office.gather"]
-    steps = {message.id: _step(message) for message in messages}
+    steps = {message.id: _step(message, text_chars) for message in messages}
     began = min((message.created_at for message in messages), default=0)
     ended = max((message.updated_at for message in messages), default=0)
     for event in await _events(room, correlation_id, began, ended):
@@ -79,8 +85,8 @@ async def trace(room: RoomPort, correlation_id: str) -> ConversationTrace:
     )
 
 
-def _step(message: Message) -> TraceStep:
-    body: dict[str, Any] = message.body if isinstance(message.body, dict) else {}
+def _step(message: Message, text_chars: int | None) -> TraceStep:
+    text = str(_body(message).get("post") or own_words(message))
     if message.queue.startswith("outbox/"):
         who, to = f"@{message.agent}", message.sender or message.channel or ""
     elif message.queue.startswith("room/"):
@@ -93,13 +99,37 @@ def _step(message: Message) -> TraceStep:
         kind=message.message_type.removeprefix("office."),
         who=who,
         to=to,
-        text=excerpt(str(body.get("post") or own_words(message)), TEXT_CHARS),
+        text=text if text_chars is None else excerpt(text, text_chars),
         state=message.state.value,
         attempts=message.attempts,
         reason=message.failure_reason,
         began_at=message.created_at,
         ended_at=message.finished_at,
     )
+
+
+def _body(message: Message) -> dict[str, Any]:
+    return message.body if isinstance(message.body, dict) else {}
+
+
+def walk(steps: list[TraceStep]) -> Iterator[TraceStep]:
+    """Every step, each before what it caused."""
+    for step in steps:
+        yield step
+        yield from walk(step.causes)
+
+
+def find_critical_path(trace: ConversationTrace) -> list[TraceStep]:
+    """From the first message to the one that ended last: nothing else could have made the whole shorter."""
+
+    def end(path: list[TraceStep]) -> int:
+        return path[-1].ended_at or trace.ended_at
+
+    def latest(step: TraceStep) -> list[TraceStep]:
+        below = max((latest(each) for each in step.causes), key=end, default=None)
+        return [step, *below] if below and end(below) >= end([step]) else [step]
+
+    return max((latest(root) for root in trace.roots), key=end, default=[])
 
 
 def own_words(message: Message) -> str:

@@ -1,6 +1,7 @@
 """Pictures of numbers, drawn as SVG on the server. Text in them is escaped; colours are tokens."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup, escape
 
@@ -51,6 +52,69 @@ def draw_columns(labels: Sequence[str], *series: tuple[str, Sequence[float]], un
             parts.append(f'<text x="{LEFT + at * step:.1f}" y="{HIGH - 6}">{escape(label)}</text>')
     return Markup(
         f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{escape(", ".join(name for name, _ in series))}">{"".join(parts)}</svg>'
+    )
+
+
+# Where lines are drawn across durations, in seconds: what people call a second, a minute, an hour, a day.
+_MOMENTS = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400)
+
+
+def draw_durations(labels: Sequence[str], *series: tuple[str, Sequence[float]]) -> Markup:
+    """A line of seconds for each series, by orders of magnitude: what is slow must not flatten what is not."""
+    given = [value for _, values in series for value in values if value > 0]
+    low = max((each for each in _MOMENTS if each <= min(given, default=1)), default=_MOMENTS[0])
+    high = min((each for each in _MOMENTS if each >= max(given, default=1)), default=_MOMENTS[-1])
+    width = math.log10(high / low) or 1.0
+    step = (WIDE - LEFT) / max(1, len(labels))
+
+    def height(seconds: float) -> float:
+        part = math.log10(min(max(seconds, low), high) / low) / width
+        return HIGH - BELOW - part * (HIGH - BELOW - 10)
+
+    parts = []
+    for moment in (each for each in _MOMENTS if low <= each <= high):
+        y = height(moment)
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDE}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tell_span(moment)}</text>')
+    for number, (name, values) in enumerate(series, 1):
+        points = [(LEFT + (at + 0.5) * step, height(value)) for at, value in enumerate(values)]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        parts.append(f'<polyline class="line l{number}" points="{path}"/>')
+        for (x, y), label, value in zip(points, labels, values, strict=True):
+            told = f"{label}: {name} {tell_span(value)}"
+            parts.append(
+                f'<circle class="c{number}" cx="{x:.1f}" cy="{y:.1f}" r="2.5"><title>{escape(told)}</title></circle>'
+            )
+        at = LEFT + (number - 1) * 130
+        parts.append(
+            f'<line class="line l{number}" x1="{at}" x2="{at + 22}" y1="{HIGH + 8}" y2="{HIGH + 8}"/>'
+        )
+        parts.append(f'<text x="{at + 28}" y="{HIGH + 12}">{escape(name)}</text>')
+    for at in range(0, len(labels), max(1, len(labels) // 8)):
+        parts.append(f'<text x="{LEFT + at * step:.1f}" y="{HIGH - 6}">{escape(labels[at])}</text>')
+    names = escape(", ".join(name for name, _ in series))
+    return Markup(
+        f'<svg class="chart" viewBox="0 0 {WIDE} {HIGH + 18}" role="img" aria-label="{names}">{"".join(parts)}</svg>'
+    )
+
+
+def draw_week(counts: Mapping[tuple[int, int], int]) -> Markup:
+    """Hours across, weekdays down (1 is Monday); the more came, the fuller the square."""
+    most = max(counts.values(), default=0) or 1
+    wide, tall = (WIDE - LEFT) / 24, 18
+    parts = [f'<text x="{LEFT + hour * wide:.1f}" y="10">{hour:02}</text>' for hour in range(0, 24, 3)]
+    for number, day in enumerate(("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")):
+        y = 16 + number * tall
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 12}" text-anchor="end">{day}</text>')
+        for hour in range(24):
+            count = counts.get((number + 1, hour), 0)
+            full = 0.06 if not count else 0.15 + 0.85 * count / most
+            told = f"{day} {hour:02}:00: {count:,}"
+            parts.append(
+                f'<rect class="c1" opacity="{full:.2f}" x="{LEFT + hour * wide:.1f}" y="{y}" width="{wide - 2:.1f}" height="{tall - 2}" rx="2"><title>{told}</title></rect>'
+            )
+    return Markup(
+        f'<svg class="chart" viewBox="0 0 {WIDE} {16 + 7 * tall}" role="img" aria-label="Messages by weekday and hour">{"".join(parts)}</svg>'
     )
 
 
@@ -108,8 +172,8 @@ def draw_machine(counts: Counts, base: str) -> Markup:
     )
 
 
-def draw_timeline(trace: ConversationTrace, steps: Sequence[TraceStep]) -> Markup:
-    """Every message as a line: how long it waited, and its turns."""
+def draw_timeline(trace: ConversationTrace, steps: Sequence[TraceStep], critical: set[str]) -> Markup:
+    """Every message as a line: how long it waited, and its turns. Those of the critical path are marked."""
     end = max([trace.ended_at, *(step.ended_at or 0 for step in steps)], default=0)
     whole = max(1, end - trace.began_at)
     height = len(steps) * STEP_PX + 24
@@ -121,8 +185,9 @@ def draw_timeline(trace: ConversationTrace, steps: Sequence[TraceStep]) -> Marku
     for number, step in enumerate(steps):
         y = number * STEP_PX + 24
         started = step.turns[0].started_at if step.turns else step.ended_at or end
+        mark = "▸ " if step.message_id in critical else ""
         rows.append(
-            f'<text class="name" x="0" y="{y + 12}">{escape(cut(f"{step.who} → {step.to}", 28))}</text>'
+            f'<text class="name" x="0" y="{y + 12}">{mark}{escape(cut(f"{step.who} → {step.to}", 26))}</text>'
         )
         rows.append(
             _bar(

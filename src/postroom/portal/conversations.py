@@ -1,29 +1,23 @@
 """Conversations, found by words; one of them as tree, timeline and reading text, and why it stands so."""
 
+import asyncio
+from contextlib import closing
 from datetime import datetime
+from itertools import islice
 from urllib.parse import quote
 
 import msgspec
-from htpy import Node, Renderable, a, button, div, form, li, p, span, td, ul
+from htpy import a, button, dialog, div, form, h2, input, label, p, span, td
 
-from postroom.office.traces import ConversationTrace, TraceStep
-from postroom.portal.charts import draw_timeline
-from postroom.portal.markdown import render_markdown
-from postroom.portal.parts import (
-    act_button,
-    show_empty,
-    show_figures,
-    show_row,
-    show_state,
-    show_table,
-    show_tag,
-    text_field,
-)
+from postroom.errors import InvalidField
+from postroom.office.traces import ConversationTrace
+from postroom.portal.parts import act_button, show_empty, show_row, show_table, text_field
+from postroom.portal.trace_views import draw_trace
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
-from postroom.portal.words import cut, show_ago, tell_ago, tell_money, tell_span
+from postroom.portal.words import cut, show_ago
 
 SHOWN = 100
-VIEWS = (("tree", "Tree"), ("timeline", "Timeline"), ("read", "Reader"))
+MAX_EXPORT_PIECES = 256
 
 
 async def show_conversations(visit: PortalVisit) -> PageView:
@@ -45,6 +39,7 @@ async def show_conversations(visit: PortalVisit) -> PageView:
         title="Conversations",
         way="/conversations",
         lead="Everything that was said, from the store and the lake. A row opens its conversation.",
+        actions=button(data_do="dialog", data_opens="import-trace")["Import"],
         body=[
             form(".filters", method="get", action="/conversations", role="search")[
                 text_field("q", "Words", words, data_search=True, placeholder="all of these words"),
@@ -63,6 +58,17 @@ async def show_conversations(visit: PortalVisit) -> PageView:
                     span(".mono")["postroom send"],
                     ".",
                 )
+            ],
+            dialog("#import-trace", aria_label="Import")[
+                form(".inside", method="post", action="/conversations/import")[
+                    h2["Look at an exported conversation"],
+                    p(".quiet")["A file that Export made, here or in another office."],
+                    label[span["File"], input(type="file", accept="application/json", data_upload=True)],
+                    div(".chips", aria_live="polite"),
+                    div(".acts")[
+                        button(type="button", data_do="close")["Cancel"], button(".primary")["Open"]
+                    ],
+                ]
             ],
         ],
     )
@@ -102,13 +108,12 @@ async def _found(visit: PortalVisit, words: str, agent: str, channel: str) -> li
 
 async def show_conversation(visit: PortalVisit) -> PageView:
     name = visit.path("name")
-    trace = await visit.services.conversations.trace(visit.caller, name)
     view = visit.query("view", "tree")
-    drawn = {"timeline": _timeline, "read": _reader}.get(view, _tree)
+    trace = await visit.services.conversations.trace(visit.caller, name, whole=view == "read")
     base = f"/conversations/{quote(name, safe='')}"
-    steps = list(_walk(trace.roots))
+    first = next(iter(trace.roots), None)
     return PageView(
-        title=cut(steps[0].text, 80) if steps else name,
+        title=cut(first.text, 80) if first else name,
         way="/conversations",
         crumb=("/conversations", "Conversations"),
         lead=span(".mono.small")[name],
@@ -122,102 +127,8 @@ async def show_conversation(visit: PortalVisit) -> PageView:
                 confirm="Stop this conversation for good? What is open of it is cancelled.",
             ),
         ],
-        body=div(id="trace", class_="stack-l", data_live=True)[
-            _why(steps, visit.now),
-            show_figures(
-                ("messages", f"{trace.messages:,}"),
-                ("turns", f"{trace.turns:,}"),
-                ("from first to last", tell_span((trace.ended_at - trace.began_at) / 1_000_000)),
-                ("cost", tell_money(float(trace.cost_usd)) if trace.cost_usd else "–"),
-                ("attempts", str(sum(step.attempts for step in steps))),
-            ),
-            div[
-                div(".tabs")[
-                    [
-                        a(href=f"{base}?view={key}", aria_current="page" if key == view else None)[word]
-                        for key, word in VIEWS
-                    ]
-                ],
-                drawn(trace, visit.now),
-            ],
-        ],
+        body=draw_trace(trace, view, f"{base}?", visit.now),
     )
-
-
-def _walk(steps: list[TraceStep]):
-    for step in steps:
-        yield step
-        yield from _walk(step.causes)
-
-
-def _why(steps: list[TraceStep], now: int) -> Node:
-    """Why there is no answer, in one glance; nothing when there is one."""
-    for step in steps:
-        if step.state == "dead":
-            return div(".banner", role="status")[
-                show_state("dead"),
-                span[f"{step.to} could not answer: {step.reason or 'no reason was given'}"],
-                a(".link.right", href="/queues/dead")["Dead letters"],
-            ]
-    waiting = [step for step in steps if step.state in ("pending", "delayed") and step.kind != "reply"]
-    working = [step for step in steps if step.state == "claimed"]
-    if working:
-        return p[
-            show_state("claimed", f"{working[0].to} works on it since {tell_ago(working[0].began_at, now)}")
-        ]
-    if waiting:
-        why = f": {waiting[0].reason}" if waiting[0].reason else ""
-        return p[show_state(waiting[0].state, f"waits for {waiting[0].to}{why}")]
-    return None
-
-
-def _tree(trace: ConversationTrace, now: int) -> Renderable:
-    def branch(step: TraceStep) -> Renderable:
-        return li[
-            div(".step")[
-                div(".flow")[
-                    show_state(step.state),
-                    span[f"{step.who} → {step.to}"],
-                    show_tag(step.kind),
-                    step.attempts > 1 and show_tag(f"{step.attempts} attempts"),
-                    span(".quiet.small")[_took(step)],
-                    a(".link.small.quiet", href=f"/messages/{step.message_id}")["message"],
-                ],
-                p(".quiet")[step.text],
-                step.reason and p(".tone.is-dead.small")[step.reason],
-            ],
-            ul[[branch(each) for each in step.causes]] if step.causes else None,
-        ]
-
-    return ul(".tree")[[branch(step) for step in trace.roots]]
-
-
-def _took(step: TraceStep) -> str:
-    words = []
-    if step.ended_at:
-        words.append(tell_span((step.ended_at - step.began_at) / 1_000_000))
-    words += [f"{turn.tokens:,} tokens" for turn in step.turns if turn.tokens]
-    words += [tell_money(float(turn.cost_usd)) for turn in step.turns if turn.cost_usd]
-    return " · ".join(words)
-
-
-def _timeline(trace: ConversationTrace, now: int) -> Renderable:
-    return div(".scroll")[draw_timeline(trace, list(_walk(trace.roots)))]
-
-
-def _reader(trace: ConversationTrace, now: int) -> Renderable:
-    """Only what was said, in order."""
-    steps = sorted(_walk(trace.roots), key=lambda step: step.began_at)
-    return div(".stack")[
-        [
-            div(".said")[
-                span(".face", aria_hidden="true")[step.who.lstrip("@")[:1] or "?"],
-                div(".meta")[span[step.who], show_ago(step.began_at, now)],
-                div(".prose")[render_markdown(step.text)],
-            ]
-            for step in steps
-        ]
-    ]
 
 
 async def resume(visit: PortalVisit, form: SentForm) -> ActResult:
@@ -231,16 +142,57 @@ async def stop(visit: PortalVisit, form: SentForm) -> ActResult:
 
 
 async def export_trace(visit: PortalVisit) -> PageView:
-    trace = await visit.services.conversations.trace(visit.caller, visit.path("name"))
+    trace = await visit.services.conversations.trace(visit.caller, visit.path("name"), whole=True)
     document = msgspec.json.format(msgspec.json.encode(trace), indent=2)
     return PageView(title="", way="", body=None, file=document)
+
+
+async def open_export(visit: PortalVisit, form: SentForm) -> ActResult:
+    """The file is looked into before anything is shown, so that a wrong one is told of here."""
+    path = form.word("files")
+    if not path:
+        raise InvalidField("file", "choose the JSON file that Export gave you")
+    await _read_export(visit, path)
+    return ActResult(to=f"/conversations/import?file={quote(path, safe='')}")
+
+
+async def show_export(visit: PortalVisit) -> PageView:
+    """A trace that was exported, as it stood then. Nothing of it is put into this office."""
+    path = visit.query("file")
+    if not path:
+        raise InvalidField("file", "open one with Import on the page of conversations")
+    trace = await _read_export(visit, path)
+    return PageView(
+        title=f"Exported: {trace.correlation_id}",
+        way="/conversations",
+        crumb=("/conversations", "Conversations"),
+        lead=f"As it stood in the file {path.rpartition('/')[2]}; its messages are not in this office.",
+        body=draw_trace(
+            trace,
+            visit.query("view", "tree"),
+            f"/conversations/import?file={quote(path, safe='')}&",
+            visit.now,
+        ),
+    )
+
+
+async def _read_export(visit: PortalVisit, path: str) -> ConversationTrace:
+    opened = await visit.services.files.open(visit.caller, path)
+    with closing(opened.pieces()) as pieces:
+        content = await asyncio.to_thread(lambda: b"".join(islice(pieces, MAX_EXPORT_PIECES)))
+    try:
+        return msgspec.json.decode(content, type=ConversationTrace)
+    except msgspec.DecodeError:
+        name = opened.found.name
+        raise InvalidField("file", f"{name} is no trace; Export on a conversation's page makes one") from None
 
 
 PART = PortalPart(
     {
         "/conversations": show_conversations,
+        "/conversations/import": show_export,
         "/conversations/{name:path}/trace.json": export_trace,
         "/conversations/{name:path}": show_conversation,
     },
-    {"/conversations/resume": resume, "/conversations/stop": stop},
+    {"/conversations/resume": resume, "/conversations/stop": stop, "/conversations/import": open_export},
 )

@@ -2,93 +2,151 @@
 
 from datetime import date, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
-from htpy import Node, Renderable, a, code, div, form, p, td
+from htpy import Node, Renderable, a, button, code, div, form, p, progress, span, td
 
-from postroom.errors import PostroomError
-from postroom.portal.charts import draw_bars, draw_columns
+from postroom.errors import InvalidField, NotFound
+from postroom.portal.charts import draw_bars, draw_columns, draw_durations, draw_week
 from postroom.portal.parts import (
     act_button,
-    choice_field,
     show_empty,
     show_figures,
     show_row,
     show_section,
     show_table,
+    text_field,
 )
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
 from postroom.portal.words import cut, tell_money, tell_span
 
-RANGES = (("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
-TOPICS = ("overview", "days", "agents", "costs", "failures", "handoffs", "queues")
+PRESETS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "a year"))
+TOPICS = ("overview", "days", "latency", "hours", "agents", "costs", "failures", "handoffs", "queues")
+AGAIN_MS = "1500"
+
+
+class DayRange(msgspec.Struct, frozen=True):
+    """Both ends included; None where nobody asked."""
+
+    since: date | None = None
+    until: date | None = None
+
+    @property
+    def query(self) -> str:
+        asked = {"since": self.since, "until": self.until}
+        return urlencode({name: day.isoformat() for name, day in asked.items() if day})
 
 
 async def show_insights(visit: PortalVisit) -> PageView:
-    span = visit.query("days", "30")
-    days = int(span) if span in dict(RANGES) else 30
+    asked = _read_range(visit)
+    state: dict[str, Any] = {}
     try:
         state = await visit.services.insights.state(visit.caller)
-        found = await _read(visit, days)
-    except PostroomError as problem:
-        return _nothing(str(problem))
-    if not found:
-        return _nothing("", state)
+        if not await _has_messages(visit):
+            return _nothing("The lake is empty", state)
+        found = await _read(visit, asked)
+    except NotFound as problem:
+        return _nothing(str(problem), state)
     return PageView(
         title="Insights",
         way="/insights",
-        lead=_standing(state),
+        lead="From the lake; what happened since its last run is not in it.",
         actions=[
-            form(method="get", action="/insights")[
-                choice_field("days", "", RANGES, str(days), data_submit=True, aria_label="Range")
-            ],
-            a(".button", href=f"/insights/export.json?days={days}", download=True)["Export"],
+            a(".button", href=f"/insights/export.json?{asked.query}", download=True)["Export"],
             act_button("Run the pipeline", "/insights/run", kind="primary"),
         ],
-        body=div(".stack-l", id="insights", data_live=True)[_drawn(found)],
+        body=_with_run(state, _choose_range(found["overview"]), _draw(found)),
     )
 
 
-async def _read(visit: PortalVisit, days: int) -> dict[str, Any]:
-    """All topics, or nothing when there is no message in the lake."""
-    first = await visit.services.insights.insight(visit.caller, "overview")
-    if not first.get("messages"):
-        return {}
-    newest = await visit.services.insights.insight(visit.caller, "days")
-    until = max((date.fromisoformat(str(row["day"])[:10]) for row in newest), default=None)
-    since = until - timedelta(days=days - 1) if until else None
-    return {
-        topic: await visit.services.insights.insight(visit.caller, topic, since, until) for topic in TOPICS
-    }
+def _read_range(visit: PortalVisit) -> DayRange:
+    since, until = (_read_day(visit, name) for name in ("since", "until"))
+    if since and until and since > until:
+        raise InvalidField("since", f"{since} is after {until}")
+    return DayRange(since, until)
 
 
-def _standing(state: dict[str, Any]) -> str:
-    run = (state.get("house") or {}).get("running")
-    return (
-        "The pipeline runs now." if run else "From the lake; what happened since its last run is not in it."
-    )
+def _read_day(visit: PortalVisit, name: str) -> date | None:
+    text = visit.query(name)
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise InvalidField(name, f"{text!r} is no day; write it as 2026-01-31") from None
 
 
-def _nothing(problem: str, state: dict[str, Any] | None = None) -> PageView:
+async def _has_messages(visit: PortalVisit) -> bool:
+    return bool((await visit.services.insights.insight(visit.caller, "overview")).get("messages"))
+
+
+async def _read(visit: PortalVisit, asked: DayRange) -> dict[str, Any]:
+    insight = visit.services.insights.insight
+    return {topic: await insight(visit.caller, topic, asked.since, asked.until) for topic in TOPICS}
+
+
+def _choose_range(total: dict[str, Any]) -> Renderable:
+    """From day to day, or one of the usual spans that end where this one ends."""
+    until = date.fromisoformat(total["until"])
+    since = date.fromisoformat(total["since"])
+    return form(".filters", method="get", action="/insights")[
+        text_field("since", "From", since.isoformat(), type="date"),
+        text_field("until", "To", until.isoformat(), type="date"),
+        button["Show"],
+        div(".tabs")[
+            [
+                a(
+                    href="/insights?" + DayRange(until - timedelta(days=days - 1), until).query,
+                    aria_current="page" if (until - since).days + 1 == days else None,
+                )[word]
+                for days, word in PRESETS
+            ]
+        ],
+    ]
+
+
+def _with_run(state: dict[str, Any], *body: Node) -> Renderable:
+    """While a run goes on: how far it has come, asked for again until it is over. Else figures rest, and are
+    not asked for with every event."""
+    working = state.get("running")
+    last = (state.get("house") or {}).get("last") or {}
+    if not working and (not last or last.get("ended_at")):
+        problem = last.get("problem")
+        return div(".stack-l", id="insights")[
+            problem and div(".banner", role="status")[p["The last run failed: ", span(".quiet")[problem]]],
+            body,
+        ]
+    step = (working or {}).get("progress") or {}
+    done, total = step.get("done") or 0, step.get("total") or 0
+    told = f"{step['step']}: {done:,} of {total:,}" if total else step.get("step") or "it starts"
+    return div(".stack-l", id="insights", data_live=True, data_again=AGAIN_MS)[
+        div(".banner", role="status")[
+            p["The pipeline runs now. ", span(".quiet")[told]],
+            progress(max=str(total), value=str(done), aria_label="How far it has come") if total else None,
+        ],
+        body,
+    ]
+
+
+def _nothing(problem: str, state: dict[str, Any]) -> PageView:
     return PageView(
         title="Insights",
         way="/insights",
-        body=div(id="insights", data_live=True)[
+        body=_with_run(
+            state,
             show_empty(
-                problem or "The lake is empty",
+                problem,
                 p["The pipeline turns everything that happened into history, traces, costs and plots."],
                 p[
                     "It runs in a process of its own and takes about half a minute the first time. By hand: ",
                     code["postroom pipeline run"],
                 ],
-                _standing(state) if state else None,
             ),
             act_button("Run the pipeline", "/insights/run", kind="primary"),
-        ],
+        ),
     )
 
 
-def _drawn(found: dict[str, Any]) -> Node:
+def _draw(found: dict[str, Any]) -> Node:
     total, days = found["overview"], found["days"]
     labels = [str(row["day"])[5:10] for row in days]
     return [
@@ -108,6 +166,9 @@ def _drawn(found: dict[str, Any]) -> Node:
                 ("other", [max(0, (row.get("messages") or 0) - (row.get("completed") or 0)) for row in days]),
             ),
         ),
+        show_section("How long messages wait", _latency(found["latency"], "wait")),
+        show_section("How long they take from first to last", _latency(found["latency"], "total")),
+        show_section("When they come (UTC)", _week(found["hours"])),
         show_section("Cost by day", _costs(found["costs"])),
         show_section("Cost by agent", _by(found["costs"], "agent")),
         show_section("Cost by model", _by(found["costs"], "model")),
@@ -116,6 +177,20 @@ def _drawn(found: dict[str, Any]) -> Node:
         show_section("Who hands work to whom", _handoffs(found["handoffs"]), count=len(found["handoffs"])),
         show_section("Slowest queues", _queues(found["queues"])),
     ]
+
+
+def _latency(rows: list[dict[str, Any]], what: str) -> Node:
+    lines = [
+        (word, [(row.get(f"{what}_{name}_us") or 0) / 1_000_000 for row in rows])
+        for name, word in (("p50", "half within"), ("p95", "95 % within"), ("p99", "99 % within"))
+    ]
+    if not any(any(values) for _, values in lines):
+        return p(".quiet")["Nothing ended in these days."]
+    return draw_durations([str(row["day"])[5:10] for row in rows], *lines)
+
+
+def _week(rows: list[dict[str, Any]]) -> Node:
+    return draw_week({(row["weekday"], row["hour"]): row["messages"] for row in rows})
 
 
 def _span(micros: float | None) -> str:
@@ -219,14 +294,13 @@ def _queues(rows: list[dict[str, Any]]) -> Renderable:
 
 
 async def export(visit: PortalVisit) -> PageView:
-    span = visit.query("days", "30")
-    found = await _read(visit, int(span) if span in dict(RANGES) else 30)
+    found = await _read(visit, _read_range(visit))
     return PageView(title="", way="", body=None, file=msgspec.json.encode(found))
 
 
 async def run(visit: PortalVisit, form: SentForm) -> ActResult:
     await visit.services.insights.start_run(visit.acting)
-    return ActResult(said="The pipeline runs in a process of its own. Figures appear when it is done.")
+    return ActResult(said="The pipeline runs in a process of its own.", to="/insights")
 
 
 PART = PortalPart({"/insights": show_insights, "/insights/export.json": export}, {"/insights/run": run})

@@ -350,15 +350,18 @@ class ConversationService(OfficeService):
         require_viewer(caller)
         return await message_rows.history(await self._context.room(), agent, limit, since)
 
-    async def trace(self, caller: Caller, conversation: str) -> ConversationTrace:
-        """A conversation as a tree of what caused what, by its id or that of one of its messages."""
+    async def trace(self, caller: Caller, conversation: str, *, whole: bool = False) -> ConversationTrace:
+        """A conversation as a tree of what caused what, by its id or that of one of its messages. Texts are
+        excerpts, unless they are wanted whole."""
         require_viewer(caller)
         room = await self._context.room()
-        found = await traces.trace(room, conversation)
+        chars = None if whole else traces.TEXT_CHARS
+        found = await traces.trace(room, conversation, text_chars=chars)
         if not found.messages:
             with contextlib.suppress(NotFound):
                 message = await room.get(conversation)
-                found = await traces.trace(room, message.correlation_id or message.id)
+                talk = message.correlation_id or message.id
+                found = await traces.trace(room, talk, text_chars=chars)
         if not found.messages:
             raise MessageNotFound(message_id=conversation)
         return found

@@ -2,7 +2,7 @@
 folder `files/`; no other is ever read or written."""
 
 import asyncio
-from collections.abc import AsyncIterable, Iterator
+from collections.abc import AsyncIterable, Generator
 from contextlib import ExitStack
 from typing import BinaryIO
 
@@ -30,7 +30,7 @@ class OpenFile(msgspec.Struct, frozen=True):
     file: BinaryIO
     stack: ExitStack
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Generator[bytes]:
         with self.stack:
             while piece := self.file.read(PIECE_BYTES):
                 yield piece

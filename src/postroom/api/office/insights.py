@@ -41,8 +41,8 @@ def routes(deps: Dependencies) -> APIRouter:
 
     @api.get("/api/insights/{topic}")
     async def insight(caller: Asked, topic: str, since: Day = None, until: Day = None) -> Any:
-        """One table of the lake: overview, agents, agent_days, queues, hours, days, channels, channel_days,
-        costs, failures, handoffs, sla, runs, quarantine or expectations.
+        """One table of the lake: overview, agents, agent_days, queues, hours, days, latency, channels,
+        channel_days, costs, failures, handoffs, sla, runs, quarantine or expectations.
         """
         return await insights.insight(caller, topic, since, until)
 

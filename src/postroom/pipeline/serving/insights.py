@@ -129,6 +129,20 @@ def days(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     )
 
 
+def latency(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
+    """How long messages of each day waited, and how long they took from first to last."""
+    return _rows(
+        engine,
+        "message_life",
+        """SELECT day, count(*) AS messages,
+                  quantile_cont(wait_us, 0.5) AS wait_p50_us, quantile_cont(wait_us, 0.95) AS wait_p95_us,
+                  quantile_cont(wait_us, 0.99) AS wait_p99_us, quantile_cont(total_us, 0.5) AS total_p50_us,
+                  quantile_cont(total_us, 0.95) AS total_p95_us, quantile_cont(total_us, 0.99) AS total_p99_us
+           FROM message_life WHERE day BETWEEN ? AND ? GROUP BY day ORDER BY day""",
+        at,
+    )
+
+
 def channels(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     return _rows(
         engine,

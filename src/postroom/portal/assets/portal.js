@@ -76,7 +76,17 @@ function setPulse(state, text) {
   $("span", pulse).textContent = text;
 }
 
+// What changes without an event in the ledger is asked for again after the time it names.
+let again = 0;
+
+function planAgain() {
+  clearTimeout(again);
+  const part = $("[data-again]");
+  if (part) again = setTimeout(refresh, Number(part.dataset.again));
+}
+
 async function refresh() {
+  if (!$("[data-live]")) return;
   if (busy || sending || document.hidden || root.dataset.paused) return void (stale = true);
   busy = true;
   stale = false;
@@ -96,9 +106,12 @@ async function refresh() {
     stale = true; // the server is away; the stream says when it is back
   } finally {
     busy = false;
+    planAgain();
     if (stale) setTimeout(refresh, 1000);
   }
 }
+
+planAgain();
 
 if (pulse) {
   const stream = new EventSource("/portal/pulse");
