@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ import postroom
 from postroom.api.app import OfficeApi
 from postroom.api.dependencies import Dependencies
 from postroom.app.application import application, build_dependencies
+from postroom.app.backup_commands import BackupCommands
 from postroom.app.http_server import listen, serving, url_of
 from postroom.app.office_reloader import OfficeReloader
 from postroom.clock import Clock, SystemClock
+from postroom.services.office_context import ServerFacts
 from postroom.settings import SettingsFile
 
 TOKEN = "a-token-for-tests-0123456789"
@@ -91,7 +94,8 @@ async def opened(
     async with postroom.open(str(home / "postroom.db"), durability="relaxed") as room:
         control = OfficeReloader(room, settings, home, clock, works=works, environment={})
         await control.open()
-        deps = build_dependencies(room, control, settings, home, clock, token=TOKEN)
+        server = ServerFacts(started_at=clock.now(), backups=BackupCommands(home, os.environ))
+        deps = build_dependencies(room, control, settings, home, clock, token=TOKEN, server=server)
         try:
             store = fed_from or str(home / "postroom.db")
             async with served(application(deps, store), host) as url:

@@ -12,6 +12,7 @@ from tests.api.house import House
 from tests.browser.chromium import DESKTOP, PHONE, new_context, ready
 from tests.browser.conftest import OpenPage
 from tests.browser.demo import OWNER, fill
+from tests.services.office.test_backups import flip_a_byte
 
 PAGES = {
     "/": "Needs you",
@@ -332,3 +333,20 @@ async def test_files_are_sent_with_a_message_and_can_be_had_again(
     kept = tmp_path / "kept"
     await (await download.value).save_as(kept)
     assert kept.read_text() == "the plan"
+
+
+async def test_a_backup_is_made_tried_and_removed(open_page: OpenPage, house: House) -> None:
+    page = await open_page("/system")
+    await page.get_by_role("button", name="Back up now").click()
+    row = page.locator("tr", has_text="postroom-")
+    await expect(row).to_be_visible(timeout=60_000)
+    [copy] = await house.deps.services.backups.list_all(OWNER)
+    await row.get_by_role("button", name="Restore drill").click()
+    await expect(page.locator(".notice", has_text="a restore would work")).to_be_visible(timeout=60_000)
+    flip_a_byte(copy.path)
+    await row.get_by_role("button", name="Restore drill").click()
+    await expect(page.locator(".notice.bad")).to_contain_text("not as it was written", timeout=60_000)
+    await row.get_by_role("button", name="Remove").click()
+    await page.locator("#confirm").get_by_role("button", name="Remove").click()
+    await expect(row).to_have_count(0)
+    assert await house.deps.services.backups.list_all(OWNER) == []

@@ -53,8 +53,8 @@ async def test_a_conversation_that_nobody_knows_is_empty(tmp_path: Path) -> None
 
 def step(name: str, began_at: int, ended_at: int | None, *causes: TraceStep) -> TraceStep:
     return TraceStep(
-        message_id=name, kind="note", who="", to="", text="", state="completed", attempts=1, began_at=began_at,
-        ended_at=ended_at, causes=list(causes),
+        message_id=name, kind="note", who="", to="", text="", state="completed", attempts=1,
+        began_at=began_at, ended_at=ended_at, causes=list(causes),
     )  # fmt: skip
 
 

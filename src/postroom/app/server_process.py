@@ -9,12 +9,14 @@ import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from postroom import __version__
 from postroom.api.auth.agent_tokens import AgentTokens
 from postroom.api.auth.owner_token import OwnerToken, owners_token
 from postroom.app import logs, readiness
 from postroom.app.application import application, build_dependencies
+from postroom.app.backup_commands import BackupCommands
 from postroom.app.channel_runners import ChannelRunners
 from postroom.app.home import Home
 from postroom.app.http_server import check_address, listen, serving, url_of
@@ -23,11 +25,11 @@ from postroom.app.mcp_config import McpConfigFiles
 from postroom.app.office_reloader import OfficeReloader
 from postroom.app.pipeline_runs import PipelineRuns
 from postroom.app.redaction import Redactor
-from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone, find_url
-from postroom.app.store import LAKE, open_store, store_digest, store_file, store_url
+from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone, find_url, running
+from postroom.app.store import LAKE, describe_store, open_store, store_digest, store_file, store_url
 from postroom.clock import Clock, SystemClock
 from postroom.providers.turn_folders import sweep_turn_folders
-from postroom.services.office_context import ChannelControl, NoChannels, ServerFacts
+from postroom.services.office_context import ChannelControl, NoChannels, ProcessFacts, ServerFacts
 from postroom.settings import Secret, SecretMissing, Settings, with_environment
 from postroom.settings.part import SettingsPart
 from postroom.webhooks.addresses import networks
@@ -93,6 +95,13 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
             return how
     finally:
         locks.leave()
+
+
+def _processes(folder: Path) -> list[ProcessFacts]:
+    return [
+        ProcessFacts(pid=each.pid, roles=each.roles, version=each.version, started_at=each.started_at)
+        for each in running(folder)
+    ]
 
 
 def settle() -> None:
@@ -178,6 +187,9 @@ async def opened(
                 started_at=started_at,
                 restart=restart,
                 check_restart=lambda: readiness.check(plan.home, plan.roles, plan.environment),
+                backups=BackupCommands(plan.home.path, plan.environment),
+                processes=lambda: _processes(plan.home.run),
+                store=describe_store(url_of_store),
             )
             deps = build_dependencies(
                 room,

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import postroom
 from postroom import Room
@@ -28,6 +29,14 @@ def store_file(url: str) -> str | None:
 def store_digest(url: str) -> str | None:
     """Of a store that is none: by it, processes know that they mean the same, and nobody reads a password."""
     return hashlib.sha256(url.encode()).hexdigest() if store_file(url) is None else None
+
+
+def describe_store(url: str) -> str:
+    """For people: what it is and where, without a name or a password."""
+    if (file := store_file(url)) is not None:
+        return f"SQLite, {file}"
+    parts = urlsplit(url)
+    return f"{parts.scheme}, {parts.hostname or 'this machine'}{parts.path}"
 
 
 def open_store(

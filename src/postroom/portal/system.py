@@ -1,10 +1,11 @@
 """The server itself: how it is, its housekeepers, its store, pausing everybody, coming back anew."""
 
-from htpy import Renderable, a, code, div, td
+from htpy import Node, Renderable, a, code, div, p, span, td
 
 from postroom import __version__
 from postroom.portal.parts import (
     act_button,
+    show_empty,
     show_figures,
     show_pairs,
     show_row,
@@ -13,8 +14,9 @@ from postroom.portal.parts import (
     show_table,
 )
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
-from postroom.portal.words import show_ago, tell_span
+from postroom.portal.words import show_ago, tell_size, tell_span
 from postroom.runtime.queries import HousekeeperStatus
+from postroom.services.backups import BackupCopy
 
 
 async def show_system(visit: PortalVisit) -> PageView:
@@ -60,9 +62,28 @@ async def show_system(visit: PortalVisit) -> PageView:
                     ("Port", str(status.port)),
                     ("Health", code["/healthz  /readyz  /metrics"]),
                     ("Heartbeats", f"every {tell_span(status.interval_s)}" if status.interval_s else "off"),
-                    ("Backup", code["postroom backup"]),
+                    ("Store", status.store or None),
                 ),
             ),
+            show_section(
+                "Processes",
+                show_table(
+                    ["Process", "Does", "Version", ("Since", "num")],
+                    [
+                        show_row(
+                            td(".mono")[str(each.pid)],
+                            td[", ".join(each.roles)],
+                            td(".quiet")[each.version],
+                            td(".num.quiet")[show_ago(each.started_at, visit.now)],
+                        )
+                        for each in status.processes
+                    ],
+                ),
+                count=len(status.processes),
+            )
+            if status.processes
+            else None,
+            await _backups(visit),
             show_section(
                 "Housekeepers",
                 show_table(
@@ -72,6 +93,53 @@ async def show_system(visit: PortalVisit) -> PageView:
                 count=len(keepers),
             ),
         ],
+    )
+
+
+async def _backups(visit: PortalVisit) -> Node:
+    """Only its owner may know where everything lies."""
+    if not visit.caller.is_owner:
+        return None
+    copies = await visit.services.backups.list_all(visit.caller)
+    return show_section(
+        "Backups",
+        show_table(
+            ["Copy", ("Size", "num"), ("Made", "num"), ("Found sound", "num"), ""],
+            [_backup(each, visit.now) for each in copies],
+        )
+        if copies
+        else show_empty(
+            "No copy was made here yet",
+            "A copy is made while everybody works, and verified. For one of every commit: ",
+            code["postroom backup --follow PLACE"],
+        ),
+        p(".quiet.small")["To go back to a copy: ", code["postroom stop && postroom restore FILE"]]
+        if copies
+        else None,
+        count=len(copies),
+        tools=act_button("Back up now", "/system/backup", kind="plain"),
+    )
+
+
+def _backup(each: BackupCopy, now: int) -> Renderable:
+    return show_row(
+        td(".mono.small", title=each.path)[each.name],
+        td(".num")[tell_size(each.size_bytes)],
+        td(".num.quiet")[show_ago(each.created_at, now)],
+        td(".num.quiet")[show_ago(each.checked_at, now)],
+        td(".num")[
+            span(".gap")[
+                act_button("Restore drill", "/system/drill", {"name": each.name}, kind="plain"),
+                act_button(
+                    "Remove",
+                    "/system/remove-backup",
+                    {"name": each.name},
+                    kind="plain danger",
+                    confirm=f"Remove {each.name}? It cannot be brought back.",
+                ),
+            ]
+        ],
+        row_id=f"backup-{each.name}",
     )
 
 
@@ -99,6 +167,28 @@ async def restart(visit: PortalVisit, form: SentForm) -> ActResult:
     return ActResult(said="The server restarts. This page comes back by itself.")
 
 
+async def back_up(visit: PortalVisit, form: SentForm) -> ActResult:
+    made = await visit.services.backups.make(visit.acting)
+    return ActResult(said=f"{made.name} is written and verified.")
+
+
+async def drill(visit: PortalVisit, form: SentForm) -> ActResult:
+    tried = await visit.services.backups.drill(visit.acting, form.word("name"))
+    return ActResult(said=f"{tried.name} is sound: a restore would work.")
+
+
+async def remove_backup(visit: PortalVisit, form: SentForm) -> ActResult:
+    await visit.services.backups.remove(visit.acting, form.word("name"))
+    return ActResult(said=f"{form.word('name')} is removed.")
+
+
 PART = PortalPart(
-    {"/system": show_system}, {"/system/housekeeper": run_housekeeper, "/system/restart": restart}
+    {"/system": show_system},
+    {
+        "/system/housekeeper": run_housekeeper,
+        "/system/restart": restart,
+        "/system/backup": back_up,
+        "/system/drill": drill,
+        "/system/remove-backup": remove_backup,
+    },
 )

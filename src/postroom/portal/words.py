@@ -55,6 +55,13 @@ def tell_money(usd: float) -> str:
     return f"${usd:,.2f}" if usd >= 0.1 else f"${usd:.4f}"
 
 
+def tell_size(size_bytes: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size_bytes >= size:
+            return f"{size_bytes / size:.1f} {unit}"
+    return f"{size_bytes} bytes"
+
+
 def tell_count(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 

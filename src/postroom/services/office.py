@@ -9,6 +9,7 @@ from postroom.services.office_context import ChannelControl, OfficeContext
 
 if TYPE_CHECKING:
     from postroom.services.agents import AgentService
+    from postroom.services.backups import BackupService
     from postroom.services.budgets import BudgetService
     from postroom.services.chats import ChatService
     from postroom.services.conversations import ConversationService
@@ -55,6 +56,12 @@ class OfficeServices:
         from postroom.services.rooms import RoomService
 
         return RoomService(self._office)
+
+    @cached_property
+    def backups(self) -> "BackupService":
+        from postroom.services.backups import BackupService
+
+        return BackupService(self._office)
 
     @cached_property
     def files(self) -> "FileService":

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # a command that only reads settings needs neither the room n
     from postroom.office.office import Office
     from postroom.office.plugins import PluginRegistry
     from postroom.runtime import Room
+    from postroom.services.backups import BackupTool
     from postroom.settings.file import SettingsFile
     from postroom.settings.model import Settings
 
@@ -73,14 +74,27 @@ class NoChannels:
         return 404, ""
 
 
+class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of this office. Time in microseconds."""
+
+    pid: int
+    roles: tuple[str, ...]
+    version: str
+    started_at: int
+
+
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The server itself. `restart` asks it to stop and come back, None where it cannot; `check_restart`
-    raises when it could not come back as things are."""
+    raises when it could not come back as things are. `processes` are those of this office on this machine."""
 
     port: int = 0
     started_at: int = 0
     restart: Callable[[], None] | None = None
     check_restart: Callable[[], None] = lambda: None
+    backups: "BackupTool | None" = None
+    processes: Callable[[], list["ProcessFacts"]] = list
+    store: str = ""
+    """What it is, for people; no secret is in it."""
 
 
 class OfficeContext(Protocol):

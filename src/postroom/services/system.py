@@ -10,7 +10,7 @@ import msgspec
 from postroom.errors import PostroomError
 from postroom.services.callers import Caller
 from postroom.services.log_lines import last_lines
-from postroom.services.office_context import OfficeService, require_owner, require_viewer
+from postroom.services.office_context import OfficeService, ProcessFacts, require_owner, require_viewer
 
 RESTART_S = 0.1
 
@@ -31,13 +31,16 @@ class ChannelRefused(PostroomError):
 
 
 class SystemStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in microseconds; `heartbeats` are the last ones sent, by agent, and `interval_s` how often."""
+    """Times in microseconds; `heartbeats` are the last ones sent, by agent, and `interval_s` how often.
+    `processes` are those of this office on this machine; `store` says what holds everything."""
 
     uptime: int
     port: int
     channels: dict[str, dict[str, Any]]
     interval_s: float
     heartbeats: dict[str, int]
+    processes: list[ProcessFacts] = []
+    store: str = ""
 
 
 class ChatFile(msgspec.Struct, frozen=True):
@@ -62,6 +65,8 @@ class SystemService(OfficeService):
             channels=channels,
             interval_s=settings.monitoring.heartbeat_interval,
             heartbeats=await control.office.heartbeats.last_sent(),
+            processes=await asyncio.to_thread(context.server.processes),
+            store=context.server.store,
         )
 
     async def apply(self, caller: Caller) -> tuple[tuple[str, ...], tuple[str, ...]]:
