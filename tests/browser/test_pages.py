@@ -147,6 +147,19 @@ async def test_a_turn_is_seen_while_it_goes_on_and_can_be_stopped(open_page: Ope
     assert not status.open
 
 
+async def test_a_turn_is_steered_and_begins_again_with_both(open_page: OpenPage, house: House) -> None:
+    page = await open_page("/chat?with=coder")
+    box = page.get_by_label("Write to @coder")
+    await box.fill("a long task")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#writing")).to_be_visible()
+    await box.fill("rather deploy to production")
+    await page.get_by_role("button", name="Steer").click()
+    # The script refuses what mentions production: so the second turn knew of both.
+    await expect(page.locator("#writing")).to_be_hidden()
+    await expect(page.locator(".said .state.is-dead").first).to_be_visible()
+
+
 async def test_a_message_is_published_found_and_its_story_told(open_page: OpenPage, house: House) -> None:
     await house.room.create_queue("orders")
     page = await open_page("/queues")

@@ -11,10 +11,10 @@ import msgspec
 from postroom.errors import PostroomError
 
 
-class BackupFailed(PostroomError):
+class BackupNotMade(PostroomError):
     """{problem}"""
 
-    code = "BACKUP_FAILED"
+    code = "BACKUP_NOT_MADE"
     http_status = 409
 
 
@@ -44,7 +44,7 @@ class BackupCommands:
             await process.wait()
             raise
         if process.returncode:
-            raise BackupFailed(problem=_problem(said, process.returncode))
+            raise BackupNotMade(problem=_problem(said, process.returncode))
 
 
 def _problem(said: bytes, status: int) -> str:

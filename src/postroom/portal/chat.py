@@ -93,7 +93,7 @@ async def _agent(visit: PortalVisit, agent: str, working: list[TurnInProgress]) 
         div(".lines", id="lines", data_live=True, tabindex="0", role="log", aria_label="Messages")[
             older, said, live
         ],
-        _composer(f"Write to @{agent}", {"with": agent}),
+        _composer(f"Write to @{agent}", {"with": agent}, can_steer=bool(live)),
     ]
 
 
@@ -119,7 +119,9 @@ async def _room(visit: PortalVisit, team: str) -> Renderable:
     ]
 
 
-def _composer(word: str, fields: dict[str, str]) -> Renderable:
+def _composer(word: str, fields: dict[str, str], *, can_steer: bool = False) -> Renderable:
+    """While a turn goes on, what is written can also be put into it at once."""
+    steer = button(name="steers", value="yes", title="The turn begins again, with this besides")["Steer"]
     return div(".composer")[
         form(method="post", action="/chat/send", data_reset=True)[
             [input(type="hidden", name=name, value=value) for name, value in fields.items()],
@@ -141,6 +143,7 @@ def _composer(word: str, fields: dict[str, str]) -> Renderable:
                     "📎",
                     input(".unseen", type="file", multiple=True, aria_label="Attach files", data_upload=True),
                 ],
+                span(id="steer", data_live=True)[can_steer and steer],
                 button(".primary")["Send"],
             ],
         ]
@@ -238,6 +241,7 @@ async def send(visit: PortalVisit, form: SentForm) -> ActResult:
         sender_id="web",
         agent=form.word("with") or None,
         files=tuple(form.every("files")),
+        steers=form.word("steers") == "yes",
     )
     sent = await visit.services.conversations.send(visit.acting, draft)
     return ActResult(said=sent.notice or "")

@@ -26,7 +26,7 @@ TOPICS = ("overview", "days", "latency", "hours", "agents", "costs", "failures",
 AGAIN_MS = "1500"
 
 
-class DayRange(msgspec.Struct, frozen=True):
+class AskedDays(msgspec.Struct, frozen=True):
     """Both ends included; None where nobody asked."""
 
     since: date | None = None
@@ -60,11 +60,11 @@ async def show_insights(visit: PortalVisit) -> PageView:
     )
 
 
-def _read_range(visit: PortalVisit) -> DayRange:
+def _read_range(visit: PortalVisit) -> AskedDays:
     since, until = (_read_day(visit, name) for name in ("since", "until"))
     if since and until and since > until:
         raise InvalidField("since", f"{since} is after {until}")
-    return DayRange(since, until)
+    return AskedDays(since, until)
 
 
 def _read_day(visit: PortalVisit, name: str) -> date | None:
@@ -79,7 +79,7 @@ async def _has_messages(visit: PortalVisit) -> bool:
     return bool((await visit.services.insights.insight(visit.caller, "overview")).get("messages"))
 
 
-async def _read(visit: PortalVisit, asked: DayRange) -> dict[str, Any]:
+async def _read(visit: PortalVisit, asked: AskedDays) -> dict[str, Any]:
     insight = visit.services.insights.insight
     return {topic: await insight(visit.caller, topic, asked.since, asked.until) for topic in TOPICS}
 
@@ -95,7 +95,7 @@ def _choose_range(total: dict[str, Any]) -> Renderable:
         div(".tabs")[
             [
                 a(
-                    href="/insights?" + DayRange(until - timedelta(days=days - 1), until).query,
+                    href="/insights?" + AskedDays(until - timedelta(days=days - 1), until).query,
                     aria_current="page" if (until - since).days + 1 == days else None,
                 )[word]
                 for days, word in PRESETS

@@ -84,6 +84,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str | None = None
     files: tuple[str, ...] = ()
     """Paths in the room's folder of files."""
+    steers: bool = False
+    """A turn that this process works on for the same person ends, and begins again with this besides."""
 
 
 class SentMessage(msgspec.Struct, frozen=True):
@@ -176,6 +178,8 @@ class ConversationService(OfficeService):
         is_same = all(draft.text.strip().endswith(letter.text.strip()) for letter in taken.routed.messages)
         if taken.repeated and not (repeat_ok and is_same):
             raise DuplicateMessage(message_id=message_id)
+        if draft.steers and taken.receipts and not taken.repeated:
+            control.office.interrupt(draft.channel, draft.sender_id or "")
         return SentMessage(message_id, taken.notice, bool(taken.receipts))
 
     async def _check_files(self, paths: tuple[str, ...], limits: "LimitSettings") -> tuple[str, ...]:

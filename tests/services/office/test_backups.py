@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from postroom.app.backup_commands import BackupCommands, BackupFailed
+from postroom.app.backup_commands import BackupCommands, BackupNotMade
 from postroom.services.backups import FOLDER, BackupService, BackupUnavailable, BackupUnknown
 from postroom.services.errors import OwnerOnly
 from postroom.services.office_context import ServerFacts
@@ -47,7 +47,7 @@ async def test_a_damaged_copy_fails_its_drill(office: ServedOffice) -> None:
     service = backups(office)
     made = await service.make(office.owner)
     flip_a_byte(made.path)
-    with pytest.raises(BackupFailed, match="not as it was written"):
+    with pytest.raises(BackupNotMade, match="not as it was written"):
         await service.drill(office.owner, made.name)
 
 
