@@ -123,7 +123,9 @@ def find_critical_path(trace: ConversationTrace) -> list[TraceStep]:
     """From the first message to the one that ended last: nothing else could have made the whole shorter."""
 
     def end(path: list[TraceStep]) -> int:
-        return path[-1].ended_at or trace.ended_at
+        step = path[-1]
+        # A reply that nobody has fetched yet keeps nobody waiting.
+        return step.ended_at or (step.began_at if step.kind == "reply" else trace.ended_at)
 
     def latest(step: TraceStep) -> list[TraceStep]:
         below = max((latest(each) for each in step.causes), key=end, default=None)

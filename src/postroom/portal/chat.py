@@ -27,7 +27,8 @@ from htpy import (
 )
 
 from postroom.portal.files import file_url
-from postroom.portal.markdown import render_markdown
+from postroom.portal.icons import draw_icon
+from postroom.portal.markdown import render_answer, render_markdown
 from postroom.portal.parts import act_button, show_empty, show_face, show_state
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
 from postroom.portal.words import show_ago, tell_count, tell_money, tell_span
@@ -140,7 +141,7 @@ def _composer(word: str, fields: dict[str, str], *, can_steer: bool = False) -> 
                 span(".quiet.small.wide-only")["Enter sends, Shift Enter begins a line"],
                 "with" in fields
                 and label(".button.plain", title="Attach files")[
-                    "📎",
+                    draw_icon("clip"),
                     input(".unseen", type="file", multiple=True, aria_label="Attach files", data_upload=True),
                 ],
                 span(id="steer", data_live=True)[can_steer and steer],
@@ -159,7 +160,7 @@ def _said(line: ChatLine, now: int) -> Renderable:
             show_ago(line.created_at, now),
             _standing(line),
         ],
-        div(".prose")[render_markdown(line.text)],
+        div(".prose")[render_answer(line.text) if line.is_agent else render_markdown(line.text)],
         _facts(line),
     ]
 
@@ -173,7 +174,10 @@ def _standing(line: ChatLine) -> Node:
 
 def _facts(line: ChatLine) -> Node:
     facts = [tell_turn(line.turn)] if line.turn is not None else []
-    files = [a(href=file_url(path), download=True)[f"📎 {path.rpartition('/')[2]}"] for path in line.files]
+    files = [
+        a(href=file_url(path), download=True)[draw_icon("clip"), path.rpartition("/")[2]]
+        for path in line.files
+    ]
     way = (
         line.is_agent
         and line.conversation
@@ -216,7 +220,7 @@ def _writing(turn: TurnInProgress, now: int) -> Renderable:
                 confirm="Stop this turn? The message is not tried again.",
             ),
         ],
-        div(".prose")[render_markdown(turn.text)] if turn.text else p(".quiet")["…"],
+        div(".prose")[render_answer(turn.text)] if turn.text else p(".quiet")["…"],
         fold_tools(turn),
     ]
 
@@ -225,7 +229,7 @@ def _posted(post: RoomEntry, now: int) -> Renderable:
     return article(".said", id=f"post-{post.number}")[
         show_face(post.author),
         div(".meta")[b[post.author], show_ago(post.created_at * 1000, now)],
-        div(".prose")[render_markdown(post.text)],
+        div(".prose")[render_answer(post.text)],
     ]
 
 

@@ -2,9 +2,10 @@
 
 from htpy import Node, Renderable, a, div, li, p, span, ul
 
+from postroom.office.tags import for_people
 from postroom.office.traces import ConversationTrace, TraceStep, find_critical_path, walk
 from postroom.portal.charts import draw_timeline
-from postroom.portal.markdown import render_markdown
+from postroom.portal.markdown import render_answer
 from postroom.portal.parts import show_figures, show_state, show_tag
 from postroom.portal.words import cut, show_ago, tell_ago, tell_money, tell_span
 
@@ -23,8 +24,8 @@ def draw_trace(trace: ConversationTrace, view: str, base: str, now: int) -> Rend
             ("messages", f"{trace.messages:,}"),
             ("turns", f"{trace.turns:,}"),
             ("from first to last", tell_span((trace.ended_at - trace.began_at) / 1_000_000)),
-            ("of it waiting, on the critical path", tell_span(sum(map(_waited, path)) / 1_000_000)),
-            ("of it in turns", tell_span(sum(map(_worked, path)) / 1_000_000)),
+            ("critical path: waits", tell_span(sum(map(_waited, path)) / 1_000_000)),
+            ("critical path: turns", tell_span(sum(map(_worked, path)) / 1_000_000)),
             ("cost", tell_money(float(trace.cost_usd)) if trace.cost_usd else "–"),
             ("attempts", str(sum(step.attempts for step in steps))),
         ),
@@ -84,7 +85,7 @@ def _tree(trace: ConversationTrace, critical: set[str], now: int) -> Renderable:
                     span(".quiet.small")[_took(step)],
                     a(".link.small.quiet", href=f"/messages/{step.message_id}")["message"],
                 ],
-                p(".quiet")[cut(step.text, EXCERPT)],
+                p(".quiet")[cut(for_people(step.text), EXCERPT)],
                 step.reason and p(".tone.is-dead.small")[step.reason],
             ],
             ul[[branch(each) for each in step.causes]] if step.causes else None,
@@ -114,7 +115,7 @@ def _reader(trace: ConversationTrace, critical: set[str], now: int) -> Renderabl
             div(".said")[
                 span(".face", aria_hidden="true")[step.who.lstrip("@")[:1] or "?"],
                 div(".meta")[span[step.who], show_ago(step.began_at, now)],
-                div(".prose")[render_markdown(step.text)],
+                div(".prose")[render_answer(step.text)],
             ]
             for step in steps
         ]

@@ -197,7 +197,7 @@ async function upload(input) {
       const off = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "×" });
       off.setAttribute("aria-label", `Leave out ${file.name}`);
       off.addEventListener("click", () => chip.remove());
-      chip.replaceChildren(`📎 ${file.name} `, field, off);
+      chip.replaceChildren(`${file.name} `, field, off);
     } catch (problem) {
       chip.remove();
       notify(`${file.name} was not taken: ${problem.message || "Postroom does not answer."}`, true);
