@@ -72,9 +72,11 @@ def create_app(
     more: Sequence[APIRouter] = (),
     aliases: Mapping[str, str] | None = None,
     tools: bool = True,
+    programs: bool = True,
 ) -> "OfficeApi":
-    """`more` are routers of other parts, already put together, some of them also reached under
-    another beginning of the path, by `aliases`; `tools` are those at `/mcp`."""
+    """`more` are routers of other parts, already put together, some of them also reached under another
+    beginning of the path, by `aliases`; `tools` are those at `/mcp`. Without `programs` it is for people: the
+    portal, and signs of life."""
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -104,13 +106,15 @@ def create_app(
     tail = EventTail(deps.room, deps.translate)
     for router in more:  # they know at once which paths are not theirs
         app.include_router(router)
-    for part in PARTS:
+    for part in PARTS if programs else (health,):
         app.include_router(part.routes(deps))
-    app.include_router(route.routes(deps, tail))
+    if programs:
+        app.include_router(route.routes(deps, tail))
     app.include_router(metrics.routes(deps, lambda: tail.listeners))
-    served = LazyTools(lambda: _tools(deps)) if tools and find_spec("mcp") else None
+    served = LazyTools(lambda: _tools(deps)) if tools and programs and find_spec("mcp") else None
+    routed = _Split(app, served, aliases or {})
     keeper = AuthMiddleware(
-        FastMessages(deps.services.conversations, _Split(app, served, aliases or {})),
+        FastMessages(deps.services.conversations, routed) if programs else routed,
         settings=lambda: deps.control.settings,
         owner=owner,
         logins=logins,

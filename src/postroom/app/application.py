@@ -82,6 +82,11 @@ def build_dependencies(
     )
 
 
+def portal_application(deps: Dependencies) -> OfficeApi:
+    """For people only: the pages, logging in, and signs of life; no program has anything to ask here."""
+    return create_app(deps, programs=False)
+
+
 def application(deps: Dependencies, store: str | None = None) -> OfficeApi:
     """`store` is the URL of the store, for workers of a cluster that read it through this server."""
     name, *others = PREFIXES

@@ -16,7 +16,10 @@ from postroom.errors import Conflict, InvalidField
 
 
 class ProcessRole(StrEnum):
+    """`PORTAL` alone serves pages to people, and nothing to programs; with `API` there is the portal too."""
+
     API = "api"
+    PORTAL = "portal"
     WORKER = "worker"
     CHANNELS = "channels"
     HOUSEKEEPING = "housekeeping"
@@ -188,6 +191,10 @@ def running(folder: Path) -> list[Running]:
     return sorted(found.values(), key=lambda each: each.started_at)
 
 
-def find_url(folder: Path) -> str | None:
-    """Where a process of this home serves the API."""
-    return next((found.url for found in running(folder) if found.url), None)
+def find_apis(folder: Path) -> list[Running]:
+    """The processes of this home that serve the API."""
+    return [each for each in running(folder) if each.url and ProcessRole.API in each.roles]
+
+
+def find_api(folder: Path) -> Running | None:
+    return next(iter(find_apis(folder)), None)

@@ -15,7 +15,7 @@ from postroom import __version__
 from postroom.api.auth.agent_tokens import AgentTokens
 from postroom.api.auth.owner_token import OwnerToken, owners_token
 from postroom.app import logs, readiness
-from postroom.app.application import application, build_dependencies
+from postroom.app.application import application, build_dependencies, portal_application
 from postroom.app.backup_commands import BackupCommands
 from postroom.app.channel_runners import ChannelRunners
 from postroom.app.home import Home
@@ -25,7 +25,7 @@ from postroom.app.mcp_config import McpConfigFiles
 from postroom.app.office_reloader import OfficeReloader
 from postroom.app.pipeline_runs import PipelineRuns
 from postroom.app.redaction import Redactor
-from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone, find_url, running
+from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone, find_api, running
 from postroom.app.store import LAKE, describe_store, open_store, store_digest, store_file, store_url
 from postroom.clock import Clock, SystemClock
 from postroom.providers.turn_folders import sweep_turn_folders
@@ -104,6 +104,14 @@ def _processes(folder: Path) -> list[ProcessFacts]:
     ]
 
 
+def _url_of_tools(plan: ProcessPlan, own: str | None) -> str | None:
+    """Where agents reach their tools: here, or at another process of this home."""
+    if ProcessRole.API in plan.roles:
+        return own
+    found = find_api(plan.home.run)
+    return found.url if found is not None else None
+
+
 def settle() -> None:
     """What is there now stays: looking through it for garbage would only make pauses."""
     gc.collect()
@@ -117,7 +125,7 @@ async def opened(
     clock = SystemClock()
     started_at = clock.now()
     listener = None
-    if ProcessRole.API in plan.roles:
+    if plan.roles & {ProcessRole.API, ProcessRole.PORTAL}:
         check_address(settings.api)
         listener = listen(settings.api.host, settings.api.port)
     url_of_store = store_url(plan.home, settings, plan.environment)
@@ -141,7 +149,7 @@ async def opened(
         url = url_of(settings.api.host, listener) if listener is not None else None
         tools = McpConfigFiles(
             plan.home.run / "tools",
-            lambda: url or find_url(plan.home.run),
+            lambda: _url_of_tools(plan, url),
             AgentTokens(OwnerToken(token), clock),
         )
         control = OfficeReloader(
@@ -204,7 +212,9 @@ async def opened(
                 redact=redact,
                 channels=channels,
             )
-            await stack.enter_async_context(serving(application(deps, url_of_store), listener))
+            is_whole = ProcessRole.API in plan.roles
+            served = application(deps, url_of_store) if is_whole else portal_application(deps)
+            await stack.enter_async_context(serving(served, listener))
         yield Running(
             pid=os.getpid(),
             roles=tuple(sorted(plan.roles)),

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from postroom.app.home import Home
-from postroom.app.roles import Running, running
+from postroom.app.roles import Running, find_api
 from postroom.errors import PostroomError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def refusal(status: int, body: Any) -> Answered:
 
 def find_server(home: Home) -> Running | None:
     """The process of this home that can be spoken to."""
-    return next((found for found in running(home.run) if found.url), None)
+    return find_api(home.run)
 
 
 @contextlib.asynccontextmanager

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Roles = Annotated[
     str | None,
-    option("NAMES", "Only these: api, worker, channels, housekeeping, pipeline. Default all.", "--roles"),
+    option("NAMES", "Of api, portal, worker, channels, housekeeping, pipeline. Default all.", "--roles"),
 ]
 
 

@@ -224,9 +224,9 @@ class CommandContext:
 
     def _server(self) -> "contextlib.AbstractAsyncContextManager[Services] | None":
         """The services of the server of this home, if it runs on this store."""
-        from postroom.app.roles import running
+        from postroom.app.roles import find_apis
 
-        servers = [each for each in running(home() / "run") if each.url]
+        servers = find_apis(home() / "run")
         if not servers:
             return None
         from postroom.app.store import store_digest, store_file
