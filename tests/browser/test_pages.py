@@ -309,6 +309,7 @@ async def test_a_viewer_is_let_in_by_a_link_looks_and_is_sent_away_again(
     await invite.get_by_label("May").select_option("viewer")
     await invite.get_by_role("button", name="Make the link").click()
     link = await page.locator("#secret pre").inner_text()
+    await expect(page.locator("#secret .picture svg")).to_be_visible()
     context = await new_context(browser, DESKTOP)
     ann = await context.new_page()
     await ann.goto(link)

@@ -8,6 +8,7 @@ from postroom.api.auth.logins import PERSON_NAME, KnownSession
 from postroom.clock import SECOND
 from postroom.errors import InvalidField
 from postroom.kernel.access.permissions import Permission
+from postroom.portal.charts import draw_qr
 from postroom.portal.parts import (
     act_button,
     choice_field,
@@ -62,6 +63,7 @@ async def show_access(visit: PortalVisit) -> PageView:
                 part_id="sessions",
                 tools=span(".gap")[
                     button(data_do="dialog", data_opens="invite")["Let somebody in"],
+                    act_button("Log in on a phone", "/access/phone"),
                     act_button(
                         "Log out everywhere else",
                         "/access/end-others",
@@ -190,12 +192,23 @@ async def invite(visit: PortalVisit, form: SentForm) -> ActResult:
     if role not in tuple(PersonRole):
         raise InvalidField("role", f"is {role!r}, must be one of {', '.join(PersonRole)}")
     code = visit.logins.new_link(PersonRole(role), name)
-    base = str(visit.request.base_url)
-    return ActResult(
-        said=f"This link lets {name} in as a {role}, once, within a quarter of an hour.",
-        secret=f"{base}login?code={code}",
-        to="/access",
+    return _show_link(
+        visit, f"This link lets {name} in as a {role}, once, within a quarter of an hour.", code
     )
+
+
+async def open_phone(visit: PortalVisit, form: SentForm) -> ActResult:
+    require_owner(visit.caller)
+    said = "Read this with a phone: it logs you in there, once, within a quarter of an hour."
+    return _show_link(visit, said, visit.logins.new_link())
+
+
+def _show_link(visit: PortalVisit, said: str, code: str) -> ActResult:
+    base = visit.request.base_url
+    if base.hostname in ("127.0.0.1", "::1", "localhost"):
+        said += " Only this machine reaches the server as it is: see api.host and api.remote in the settings."
+    link = f"{base}login?code={code}"
+    return ActResult(said=said, secret=link, picture=draw_qr(link), to="/access")
 
 
 async def end_session(visit: PortalVisit, form: SentForm) -> ActResult:
@@ -237,6 +250,7 @@ PART = PortalPart(
         "/access/rotate": rotate,
         "/access/revoke": revoke,
         "/access/invite": invite,
+        "/access/phone": open_phone,
         "/access/end": end_session,
         "/access/end-others": end_others,
     },

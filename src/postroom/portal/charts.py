@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import segno
 from markupsafe import Markup, escape
 
 from postroom.kernel.model import Counts
@@ -12,6 +13,11 @@ from postroom.portal.words import cut, tell_span
 
 WIDE, HIGH, LEFT, BELOW = 720, 180, 44, 22
 LABEL_PX, BAR_PX, STEP_PX = 190, 820, 26
+
+
+def draw_qr(text: str) -> str:
+    """A picture that a phone reads, as SVG."""
+    return segno.make(text, micro=False).svg_inline(scale=4, dark="#000", light="#fff")
 
 
 def draw_spark(values: Sequence[int]) -> Markup:

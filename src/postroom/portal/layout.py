@@ -209,7 +209,9 @@ def _dialogs() -> Node:
             ]
         ],
         dialog("#secret", aria_label="A secret, shown once")[
-            div(".inside")[p, pre(".body"), div(".acts")[button(".primary", data_do="close")["Done"]]]
+            div(".inside")[
+                p, pre(".body"), div(".picture"), div(".acts")[button(".primary", data_do="close")["Done"]]
+            ]
         ],
     ]
 

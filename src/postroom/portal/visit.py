@@ -96,11 +96,13 @@ class PageView:
 
 
 class ActResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How an act went: `said` to the person, and where `to` go next. A `secret` is shown this once."""
+    """How an act went: `said` to the person, and where `to` go next. A `secret` is shown this once, with a
+    `picture` of it (SVG) for a phone."""
 
     said: str = ""
     to: str = ""
     secret: str = ""
+    picture: str = ""
 
 
 ShowPage = Callable[[PortalVisit], Awaitable[PageView]]

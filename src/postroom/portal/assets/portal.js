@@ -225,6 +225,8 @@ function showSecret(told) {
   const box = $("#secret");
   $("p", box).textContent = told.said;
   $("pre", box).textContent = told.secret;
+  const drawn = told.picture && new DOMParser().parseFromString(told.picture, "image/svg+xml").documentElement;
+  $(".picture", box).replaceChildren(...(drawn ? [document.adoptNode(drawn)] : []));
   box.showModal();
   box.addEventListener("close", () => (told.to ? leave(told.to) : refresh()), { once: true });
 }
