@@ -28,6 +28,7 @@ LEFT_OUT = {
     "/api/services/restart",
     "/api/events/stream",
     "/api/agents/{id}/skills/registry",
+    "/api/agents/{id}/skills/install",
     "/api/import",
     "/api/pipeline/run",
     "/v1/scopes/{scope_id}/streams/{stream_id}/follow",
@@ -107,6 +108,7 @@ async def test_whatever_is_asked_the_answer_is_one_the_document_tells_of(tmp_pat
 
 KEYS: dict[str, dict[str, Any]] = {
     "a key with all rights": {"name": "all", "permissions": ["view", "publish", "consume", "manage"]},
+    "a key with some rights": {"name": "some", "permissions": ["view", "publish"]},
     "a key with no rights": {"name": "none", "permissions": []},
 }
 

@@ -360,6 +360,12 @@ class ReportRun(Command, frozen=True):
     error: str | None = None
 
 
+class SetTimeBack(Command, frozen=True):
+    """The ledger's time is ahead of the clock, which is right: time goes on from `to`."""
+
+    to: int
+
+
 class TakeOver(Command, frozen=True):
     """A process is surely dead: what it led is free at once, and its leases have run out."""
 

@@ -34,6 +34,7 @@ from postroom.kernel.transitions import (
     schemas,
     settle,
     subscriptions,
+    time_back,
     waits,
 )
 from postroom.kernel.transitions.claim import ClaimRun
@@ -87,6 +88,7 @@ HANDLERS: dict[type[c.Command], Handler] = {
     c.ReportRun: steps.report_run,
     c.Lead: leaders.lead,
     c.TakeOver: due.take_over,
+    c.SetTimeBack: time_back.set_time_back,
     **service_handlers.HANDLERS,
 }
 

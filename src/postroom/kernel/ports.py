@@ -322,10 +322,12 @@ class Reads(Protocol):
         """Numbered events after a position, in order, without a gap."""
         ...
 
-    def events_about(
-        self, tenant: str, correlation_id: str, since: int, until: int, limit: int
-    ) -> list[Event]:
-        """Events of a conversation within a span of time, in order."""
+    def events_about(self, tenant: str, correlation_id: str, first: int, end: int, limit: int) -> list[Event]:
+        """Events of a conversation from a number to before another, in order."""
+        ...
+
+    def first_at(self, moment: int, low: int, high: int) -> int:
+        """Of events from `low` to before `high`, whose times only rise, the first at or after a moment."""
         ...
 
     def chain(self) -> Chain: ...

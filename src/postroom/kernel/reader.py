@@ -26,6 +26,7 @@ from postroom.kernel.ports import (
     StoredRecord,
 )
 from postroom.kernel.rows import Stored
+from postroom.kernel.time_steps import KEY, read_steps, rising_parts
 
 T = TypeVar("T")
 
@@ -202,7 +203,28 @@ class Reader:
     def events_about(
         self, tenant: str, correlation_id: str, since: int, until: int, limit: int
     ) -> list[Event]:
-        return self.reads.events_about(tenant, correlation_id, since, until, limit)
+        """Events of a conversation within a span of time, in order."""
+        first, end = self.span(since, until)
+        return self.reads.events_about(tenant, correlation_id, first, end, limit)
+
+    def span(self, since: int, until: int) -> tuple[int, int]:
+        """The numbers, from and to before, of all events between two moments. Where time was set back, also
+        of others."""
+        parts = self._rising_parts()
+        starts = [(self.reads.first_at(since, *part), part) for part in parts]
+        ends = [(self.reads.first_at(until + 1, *part), part) for part in parts]
+        first = min((at for at, (_, end) in starts if at < end), default=parts[-1][1])
+        return first, max((at for at, (begin, _) in ends if at > begin), default=first)
+
+    def last_before(self, moment: int) -> int:
+        """The number of the last event before a moment; the latest one, where time was set back."""
+        starts = [(self.reads.first_at(moment, *part), part) for part in self._rising_parts()]
+        return max((at for at, (_, end) in starts if at < end), default=starts[-1][1][1]) - 1
+
+    def _rising_parts(self) -> list[tuple[int, int]]:
+        steps = read_steps(_one(self.reads.facts([KEY])))
+        chain = self.reads.chain()
+        return rising_parts(chain.anchor.seq + 1, chain.head.seq + 1, steps)
 
     def head(self) -> Head:
         return self.reads.chain().head

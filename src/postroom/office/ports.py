@@ -1,12 +1,15 @@
 """What the office needs of a room: it knows the kernel's commands and nothing of stores."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from postroom.kernel import commands as c
 from postroom.kernel.budgets.model import Budget
 from postroom.kernel.ledger import Event, Head
 from postroom.kernel.model import Document, Message, Position, Queue, Record, Subscription
+from postroom.kernel.reader import Reader
+
+T = TypeVar("T")
 
 
 class MessageListing(Protocol):
@@ -65,6 +68,8 @@ class RoomPort(Protocol):
     def actor(self) -> str: ...
 
     def run(self, command: c.Command) -> Awaitable[Any]: ...
+
+    async def look(self, question: Callable[[Reader], T], *, quick: bool = False) -> T: ...
 
     async def claim(
         self,

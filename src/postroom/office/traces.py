@@ -166,32 +166,12 @@ async def _add(room: RoomPort, event: Event, steps: dict[str, TraceStep]) -> Non
 
 
 async def _events(room: RoomPort, correlation_id: str, began: int, ended: int) -> list[Event]:
-    """The ledger has no index by conversation, but its times only rise."""
+    """The ledger has no index by conversation, but can be searched by time."""
+    first, end = await room.look(lambda reader: reader.span(began, ended))
     found: list[Event] = []
-    async for event in room.events(await _last_before(room, began)):
-        if event.time > ended:
+    async for event in room.events(first - 1):
+        if event.seq >= end:
             break
         if event.correlation_id == correlation_id and event.type not in (Change.EXTENDED,):
             found.append(event)
     return found
-
-
-async def _last_before(room: RoomPort, time: int) -> int:
-    first = await _next(room, 0)
-    if first is None:
-        return 0
-    low, high = first.seq, (await room.head()).seq + 1
-    while low < high:
-        middle = (low + high) // 2
-        event = await _next(room, middle - 1)
-        if event is not None and event.time < time:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
-
-
-async def _next(room: RoomPort, after: int) -> Event | None:
-    async for event in room.events(after):
-        return event
-    return None

@@ -23,6 +23,7 @@ from postroom.kernel.ports import Store
 from postroom.kernel.reader import Reader
 from postroom.kernel.rules.breaker import Breaker, ProcessBreaker, StoreBreaker
 from postroom.kernel.transitions.context import KernelEnvironment
+from postroom.runtime.clock_watch import ClockWatch
 from postroom.runtime.commit import Committer
 from postroom.runtime.housekeeping import HousekeepingLoop
 from postroom.runtime.wakeups import Wakeups
@@ -121,12 +122,18 @@ class RoomCore:
         engines = [self._make_engine(rng, breaker) for _ in range(self.writers)]
         self.committer = Committer(store, engines, self.wakeups)
         store.listen(self._hear)
-        self.housekeeping = HousekeepingLoop(self.committer.execute, self.clock, self.actor)
+        watch = None
+        if options.clock is None:
+            with store.reader() as reads:
+                watch = ClockWatch(self.clock, reads.chain().head.time)
+        self.housekeeping = HousekeepingLoop(self.committer.execute, self.clock, self.actor, watch=watch)
         self.directory = MessageViews(self._queue_name, self._subscription_name)
 
     def _make_engine(self, rng: random.Random, breaker: Breaker) -> Engine:
         options = self.options
-        env = KernelEnvironment(options.ids or RandomIds(), options.limits, options.retention, rng)
+        env = KernelEnvironment(
+            options.ids or RandomIds(), options.limits, options.retention, rng, self.clock
+        )
         return Engine(env, breaker)
 
     def _hear(self, woken: Mapping[int, int]) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 from postroom.clock import Clock
 from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel import commands as c
-from postroom.kernel.housekeeping.housekeepers import ROSTER, Housekeeper
+from postroom.kernel.housekeeping.housekeepers import PRUNER, ROSTER, Housekeeper
 from postroom.kernel.housekeeping.steps import HousekeepingStep
+from postroom.runtime.clock_watch import ClockWatch
 from postroom.runtime.leader import Lease
 
 log = logging.getLogger("postroom.housekeeping")
@@ -32,10 +33,13 @@ class HousekeepingLoop:
         clock: Clock,
         holder: str,
         roster: tuple[Housekeeper, ...] = ROSTER,
+        watch: ClockWatch | None = None,
     ) -> None:
+        """With a `watch`, nothing is deleted while it says that the clock may be wrong."""
         self._execute = execute
         self._clock = clock
         self._roster = roster
+        self._watch = watch
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._lease = Lease(LEADERSHIP, holder, clock, LEASE_S)
@@ -73,7 +77,8 @@ class HousekeepingLoop:
             now = time.monotonic()
             if now >= self._next.get(housekeeper.name, 0.0):
                 self._next[housekeeper.name] = now + housekeeper.every_s
-                self.run_one(housekeeper.name)
+                if housekeeper.name != PRUNER or self._watch is None or self._watch.may_delete():
+                    self.run_one(housekeeper.name)
             if self._stop.is_set():
                 return 0.0
         return max(0.01, min(self._next.values()) - time.monotonic())

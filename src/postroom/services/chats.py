@@ -12,7 +12,6 @@ from postroom.office.events.derive import said
 from postroom.office.lanes.batches import text_of
 from postroom.office.message_rows import FAILURE, HISTORY, MAIL
 from postroom.services.callers import Caller
-from postroom.services.message_events import last_before
 from postroom.services.office_context import OfficeService, require_viewer
 from postroom.services.workload import worker_of
 
@@ -155,7 +154,7 @@ def _line(number: int, message: Message, turns: dict[str, TurnFacts]) -> ChatLin
 
 
 def _turn_of(reader: Reader, message: Message) -> str | None:
-    start = last_before(reader, message.claimed_at or message.updated_at)
+    start = reader.last_before(message.claimed_at or message.updated_at)
     for event in reader.events(start, LOOKED):
         if event.type == "record.turn.started" and event.message_id == message.id:
             return event.details.get("key")

@@ -36,9 +36,9 @@ def limited(retry_at: int | None, message: str = "The limit is reached.") -> Fai
 
 
 def snoozed(commands: list[c.Command]) -> float:
-    [until] = [command.until for command in commands if isinstance(command, c.Snooze)]
-    assert until is not None
-    return (until - NOW) / SECOND
+    [seconds] = [command.seconds for command in commands if isinstance(command, c.Snooze)]
+    assert seconds is not None
+    return seconds
 
 
 def told(commands: list[c.Command]) -> list[str]:
@@ -85,6 +85,16 @@ def test_a_person_is_told_of_a_long_wait_once() -> None:
 def test_a_person_is_told_of_many_short_waits_that_are_long_together() -> None:
     [text] = told(after(limited(NOW + SECOND), own=MessageWait(since=NOW - HOUR)))
     assert "has to wait" in text
+
+
+def test_waits_of_a_clock_that_was_ahead_end_when_it_is_put_back() -> None:
+    ahead = AgentWait().after(limited(None), NOW + 72 * HOUR)
+    assert ahead.holds(NOW + 72 * HOUR)
+    assert not ahead.holds(NOW)
+    assert AgentWait().after(limited(NOW + 400 * HOUR), NOW).holds(NOW), "the longest that may be"
+    commands = after(limited(None), own=MessageWait(since=NOW + 72 * HOUR, told=True))
+    [kept] = [command.data for command in commands if isinstance(command, c.AddRecord)]
+    assert kept == {"since": NOW, "told": True}
 
 
 def test_nobody_is_bothered_with_a_short_wait() -> None:

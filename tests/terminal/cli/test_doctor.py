@@ -11,6 +11,7 @@ import postroom
 from postroom.app.home import Home
 from postroom.clock import ManualClock, SystemClock
 from postroom.providers.bubblewrap import Bubblewrap
+from postroom.terminal.cli.store_access import CommandContext
 from tests.terminal.cli.runner import Cli
 
 
@@ -190,3 +191,51 @@ def test_a_clock_that_was_ahead_and_came_back_is_told(cli: Cli, home: Home) -> N
     findings = {each["about"]: each for each in json.loads(cli("doctor", "--json").out)["findings"]}
     assert findings["clock"]["level"] == "warn"
     assert "minutes ahead of this machine's clock" in findings["clock"]["text"]
+    assert "postroom doctor --cure clock" in findings["clock"]["text"]
+
+
+def test_a_clock_that_was_ahead_is_cured_after_a_dry_run_and_with_a_backup(cli: Cli, home: Home) -> None:
+    home.settings.replace({"agents": {"a": {"provider": "script"}}})
+    ahead = ManualClock(SystemClock().now())
+    ahead.advance(3 * 24 * 3600)
+    store = home.path / "postroom.db"
+    with postroom.open_sync(str(store), clock=ahead, housekeeping=False) as room:
+        room.create_queue("jobs")
+        room.publish("jobs", "later", delay=60)
+        room.publish("jobs", "now")
+        room.claim("jobs", lease=60, worker="elsewhere")
+    before = store.read_bytes()
+    tried = cli("doctor", "--cure", "clock")
+    assert "the ledger is 4,3" in tried.out
+    assert "counted anew: 1 leases, 1 delays and retries, 2 places in queues" in tried.out
+    assert "--yes" in tried.out
+    assert store.read_bytes() == before, "nothing is changed yet"
+    cured = json.loads(cli("doctor", "--cure", "clock", "--yes", "--json").out)
+    assert cured["cured"]
+    assert (cured["leases"], cured["delays"], cured["ended"]) == (1, 1, 0)
+    assert cli("ledger", "verify").code == 0
+    findings = {each["about"] for each in json.loads(cli("doctor", "--json").out)["findings"]}
+    assert "clock" not in findings
+    refused = cli("doctor", "--cure", "clock", "--yes")
+    assert refused.code != 0
+    assert "nothing to cure" in refused.err
+    # And it can be undone.
+    assert cli("restore", cured["backup"], "--yes").code == 0
+    assert "clock" in {each["about"] for each in json.loads(cli("doctor", "--json").out)["findings"]}
+
+
+def test_a_clock_is_not_cured_on_a_database_server(cli: Cli, home: Home) -> None:
+    home.settings.replace({"store": {"url": "postgresql://nobody@127.0.0.1:1/none"}})
+    refused = cli("doctor", "--cure", "clock")
+    assert refused.code != 0
+    assert "time is the database server's own" in refused.err
+
+
+def test_a_clock_is_not_cured_under_an_office_that_runs(
+    cli: Cli, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.settings.replace({"agents": {"a": {"provider": "script"}}})
+    monkeypatch.setattr(CommandContext, "is_served", property(lambda _: True))
+    refused = cli("doctor", "--cure", "clock")
+    assert refused.code != 0
+    assert "stop it first: postroom stop" in refused.err

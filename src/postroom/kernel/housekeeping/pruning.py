@@ -36,6 +36,8 @@ from postroom.kernel.model import Queue
 from postroom.kernel.moved_keys import MARK
 from postroom.kernel.ports import FactFilter, QueueFilter, RecordFilter, ScopeFilter, StoredRecord
 from postroom.kernel.retention import DAY_S, RecordRule
+from postroom.kernel.time_steps import NAME as TIME_STEPS
+from postroom.kernel.time_steps import read_steps
 from postroom.kernel.transitions.context import TransitionContext
 
 AT_ONCE = 1000
@@ -81,16 +83,20 @@ def _bounds(ctx: TransitionContext, limit: int) -> PruneBounds:
 
 
 def _time_of(ctx: TransitionContext, seq: int) -> int:
-    """The time of an event; of one that is pruned, that of the last which is; 0 before the first."""
+    """The time of an event, or to which time was set back after it; of one that is pruned, that of the last
+    which is; 0 before the first."""
     anchor = ctx.session.tx.chain().anchor
     if seq <= anchor.seq:
         return anchor.time if seq == anchor.seq else 0
     [event] = ctx.session.tx.events(seq - 1, 1)
-    return event.time
+    steps = read_steps(ctx.session.fact(MEMO, TIME_STEPS))
+    return min([event.time, *(step.to for step in steps if seq < step.seq)])
 
 
 def _ago(ctx: TransitionContext, seconds: float) -> int:
-    return ctx.now - micros(seconds)
+    """By the clock, when the ledger's time is ahead of it: nothing goes before it is due by both."""
+    clock = ctx.env.clock
+    return (ctx.now if clock is None else min(ctx.now, clock.now())) - micros(seconds)
 
 
 def _messages(ctx: TransitionContext, bounds: PruneBounds) -> int:

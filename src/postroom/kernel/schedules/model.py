@@ -57,7 +57,8 @@ class QueueSchedule(msgspec.Struct, frozen=True, kw_only=True):
         if self.every_s is None:
             return Cron(self.cron, self.zone).times(after)
         step = max(1, micros(self.every_s))
-        first = self.created_at + max(1, (after - self.created_at) // step + 1) * step
+        # Also before it was made: a clock that was ahead may have been put back since.
+        first = self.created_at + ((after - self.created_at) // step + 1) * step
         return count(first, step)
 
 

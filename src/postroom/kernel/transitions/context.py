@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol
 
+from postroom.clock import Clock
 from postroom.errors import MessageNotFound, QueueNotFound, ScopeNotFound, SubscriptionNotFound
 from postroom.ids import Ids
 from postroom.kernel import checks, jsontext
@@ -57,8 +58,17 @@ HANDING_OUT = (LifecycleState.ACTIVE, LifecycleState.DRAINING)
 class KernelEnvironment:
     """What outlives a transaction: ids, limits, randomness, compiled schemas, and what is remembered."""
 
-    def __init__(self, ids: Ids, limits: Limits, retention: Retention, rng: random.Random) -> None:
+    def __init__(
+        self,
+        ids: Ids,
+        limits: Limits,
+        retention: Retention,
+        rng: random.Random,
+        clock: Clock | None = None,
+    ) -> None:
+        """The time of a transaction is its store's; `clock` is this process's own, to compare."""
         self.ids = ids
+        self.clock = clock
         self.limits = limits
         self.retention = retention
         self.rng = rng
@@ -389,7 +399,7 @@ class TransitionContext:
             self.tally(row, queue, 1)
         row.updated_at = now
         row.finished_at = now if target in TERMINAL else None
-        self._schedule(row, queue)
+        self.set_due(row, queue)
         if state == "pending":
             self.woken[row.line] += 1
         self.session.touch(row, shape)
@@ -409,7 +419,7 @@ class TransitionContext:
         subscription = 0 if queue.slug == DEAD_LETTER else row.subscription_id or 0
         self.session.changes.count((queue.id, subscription, row.state), delta)
 
-    def _schedule(self, row: Row, queue: Queue) -> None:
+    def set_due(self, row: Row, queue: Queue) -> None:
         """When this row must next be looked at without anybody asking."""
         state = row.state
         if state == "claimed":

@@ -98,6 +98,20 @@ def publish_due(ctx: TransitionContext, limit: int) -> int:
     return len(ticks)
 
 
+def go_on_from_now(ctx: TransitionContext) -> int:
+    """Those that had come further than the time is now: they would sleep until it has come as far again."""
+    count = 0
+    for tick in ctx.session.scan(FactFilter(kind=TICK)):
+        _, tenant, path = tick.key.split("|", 2)
+        document = ctx.session.document(tenant, KIND, path)
+        progress = _progress(ctx, tenant, path)
+        if document is not None and progress is not None and progress.after > ctx.now:
+            after = msgspec.structs.replace(progress, after=ctx.now)
+            _go_on(ctx, tenant, to_schedule(document, None), after)
+            count += 1
+    return count
+
+
 def _meet(
     ctx: TransitionContext, tenant: str, schedule: QueueSchedule, progress: QueueScheduleProgress
 ) -> None:

@@ -91,10 +91,11 @@ class BudgetHolds:
         if refused.reason == STOPPED:
             talk, reason = conversation_of(refused.mail[0]), "the conversation was stopped"
             return [c.CancelConversation(correlation_id=talk, reason=reason, keep=KEPT, actor=agent)]
-        until = self._clock.now() + HELD_S * SECOND
+        seconds, now = float(HELD_S), self._clock.now()
         if refused.reason == BudgetGuard.BUDGET:
-            until = self._rules.end_of(refused.account, self._clock.now())
-        return [c.Hold(account=refused.account, until=until, **each) for each in held]
+            # Counted from the store's time, which is not this clock's while that was put back.
+            seconds = max(0.0, (self._rules.end_of(refused.account, now) - now) / SECOND)
+        return [c.Hold(account=refused.account, seconds=seconds, **each) for each in held]
 
     async def _tripped(
         self, agent: str, refused: BudgetRefusal, trip: Trip

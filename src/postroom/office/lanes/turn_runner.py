@@ -119,7 +119,7 @@ class TurnRunner:
         """Nothing is asked of a provider before the moment for which another message of the agent waits."""
         agent, now = self._worker.agent, self._deps.clock.now()
         self._wait = wait = await self._limits.of_agent()
-        if now >= wait.until:
+        if not wait.holds(now):
             return False
         waits = await self._limits.of_messages(batch)
         commands = rate_limits.keep_waiting(batch, agent, wait, waits, self._deps.rules, now)

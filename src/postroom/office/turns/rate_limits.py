@@ -36,6 +36,10 @@ class AgentWait(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     providers: tuple[str, ...] = ()
 
+    def holds(self, now: int) -> bool:
+        """One that lasts longer than any may was begun by a clock that was ahead."""
+        return now < self.until <= now + micros(max(LONGEST_PAUSE_S, LONGEST_NAMED_S))
+
     def after(self, problem: Failed, now: int) -> "AgentWait":
         """One more refusal. A moment that is past tells nothing, and one that is far away may be meant for
         something else; a server that always names the same short pause is believed less and less."""
@@ -95,7 +99,7 @@ def keep_waiting(
     over: list[Message] = []
     for message in batch.messages:
         before = waits.get(message.id) or MessageWait()
-        own = before if before.since else MessageWait(since=now)
+        own = before if 0 < before.since <= now else MessageWait(since=now, told=before.told)
         end = own.since + micros(rules.rate_limit_s)
         if now >= end:
             over.append(message)
@@ -105,7 +109,8 @@ def keep_waiting(
         else:
             until = min(wait.until, end)
             reason = f"rate limited until {iso(until)}: {wait.reason}"
-            commands.append(c.Snooze(until=until, reason=reason, **held(message, agent)))
+            # Counted from the store's time, which is not this clock's while that was put back.
+            commands.append(c.Snooze(seconds=(until - now) / SECOND, reason=reason, **held(message, agent)))
             if message is batch.primary and until - own.since >= micros(LONG_WAIT_S) and not own.told:
                 commands += _tell_of_wait(message, agent, wait, until, end)
                 own = msgspec.structs.replace(own, told=True)

@@ -25,17 +25,12 @@ class LedgerReads(SqlReads):
         anchor = self.chain().anchor
         return list(unroll(rows, anchor.hash if anchor.seq == before else GENESIS))
 
-    def events_about(
-        self, tenant: str, correlation_id: str, since: int, until: int, limit: int
-    ) -> list[Event]:
-        """Times rise with the numbers, so the span is found by halving; no index slows the writers down."""
-        span = (self._first_at(since), self._first_at(until + 1))
-        rows = self._db.fetch(self._sql["events_about"], (*span, correlation_id, tenant, limit))
+    def events_about(self, tenant: str, correlation_id: str, first: int, end: int, limit: int) -> list[Event]:
+        rows = self._db.fetch(self._sql["events_about"], (first, end, correlation_id, tenant, limit))
         return list(unroll(rows, b""))
 
-    def _first_at(self, moment: int) -> int:
-        """The number of the first event at or after a moment."""
-        [(low, high)] = self._db.fetch(self._sql["event_span"])
+    def first_at(self, moment: int, low: int, high: int) -> int:
+        """Found by halving; no index by time slows the writers down."""
         while low < high:
             middle = (low + high) // 2
             found = self._db.fetch(self._sql["event_time"], (middle,))

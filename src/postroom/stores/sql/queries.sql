@@ -114,10 +114,6 @@ SELECT hash FROM ledger WHERE seq = ?;
 -- The time of one event.
 SELECT time FROM ledger WHERE seq = ?;
 
--- name: event_span
--- The first event and the one after the last.
-SELECT coalesce(min(seq), 1), coalesce(max(seq), 0) + 1 FROM ledger;
-
 -- name: events_about
 -- Events of a conversation among those between two numbers.
 SELECT * FROM ledger WHERE seq >= ? AND seq < ? AND correlation_id = ? AND tenant = ? ORDER BY seq LIMIT ?;

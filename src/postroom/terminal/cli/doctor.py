@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -23,13 +24,17 @@ from postroom.settings.defaults import API_KEYS, PROGRAMS
 from postroom.settings.errors import SecretMissing
 from postroom.settings.secrets import is_handle, reveal
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.options import flag
+from postroom.terminal.cli.options import choice, flag
 from postroom.terminal.cli.output import Column, table
 from postroom.terminal.cli.store_access import CommandContext
 
 OK, WARN, BAD = "ok", "warn", "bad"
 FREE_BYTES = 500 * 1024 * 1024
 AHEAD_S = 60.0
+
+
+class Cure(StrEnum):
+    CLOCK = "clock"
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,12 @@ def register(app: typer.Typer, panel: str) -> None:
         "doctor",
         panel=panel,
         store=False,
-        examples=["postroom doctor", "postroom doctor --live", "postroom doctor --security"],
+        examples=[
+            "postroom doctor",
+            "postroom doctor --live",
+            "postroom doctor --security",
+            "postroom doctor --cure clock",
+        ],
     )(doctor)
 
 
@@ -55,8 +65,17 @@ async def doctor(
     live: Annotated[
         bool, flag("Also ask each provider for one word; that costs a short turn each.", "--live")
     ] = False,
+    cure: Annotated[
+        Cure | None, choice(Cure, "Tell what a cure would change; with --yes, do it after a backup", "--cure")
+    ] = None,
+    yes: Annotated[bool, flag("With --cure: do it.", "--yes", "-y")] = False,
 ) -> None:
     """Look for what is wrong, and say what cures it. Ends with 1 when something is bad."""
+    if cure is not None:
+        from postroom.terminal.cli.clock_cure import cure_clock
+
+        cure_clock(at, yes=yes)
+        return
     home = Home.of()
     try:
         settings = with_environment(home.settings.load())
@@ -98,7 +117,7 @@ def _store(at: CommandContext) -> Iterator[DoctorFinding]:
     yield DoctorFinding(OK, "store", f"{at.path}, {at.path.stat().st_size // 1024:,} kB")
     if ahead_s > AHEAD_S:
         told = f"the newest event is dated {ahead_s / 60:,.0f} minutes ahead of this machine's clock"
-        cure = "if the clock is right, it was ahead once, and times go on from there; else set the clock"
+        cure = "if it is right now, it was ahead once: postroom doctor --cure clock; else set it"
         yield DoctorFinding(WARN, "clock", f"{told}; {cure}")
     if dead:
         yield DoctorFinding(WARN, "dead letters", f"{dead:,}; see: postroom dead list")

@@ -1,0 +1,31 @@
+"""Where the ledger's time was set back. Between two such places times only rise, so a moment can be found by
+halving; across them nothing may be concluded from times alone."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+
+from postroom.kernel.facts import MEMO, ROOM, Fact, FactKey
+
+NAME = "time_steps"
+KEY: FactKey = (ROOM, MEMO, NAME)
+
+
+class TimeStep(msgspec.Struct, frozen=True):
+    """From the event with this number on, times begin anew at `to`."""
+
+    seq: int
+    to: int
+
+
+_decode = msgspec.json.Decoder(list[TimeStep]).decode
+
+
+def read_steps(fact: Fact | None) -> list[TimeStep]:
+    return [] if fact is None else _decode(fact.data)
+
+
+def rising_parts(low: int, high: int, steps: Sequence[TimeStep]) -> list[tuple[int, int]]:
+    """The numbers from `low` to before `high`, cut where time was set back."""
+    return list(pairwise([low, *(step.seq for step in steps if low < step.seq < high), high]))
