@@ -2,8 +2,11 @@
 
 import json
 import os
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import apsw
 import msgspec
@@ -15,6 +18,10 @@ from postroom.errors import StoreReadOnly
 from postroom.kernel.housekeeping.housekeepers import PRUNER
 from postroom.kernel.ledger import EventDraft, Head, seal
 from postroom.kernel.retention import DAY_S, Retention
+from postroom.pipeline.bronze.ingest import Slice, take
+from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.lake.tables import LEDGER
+from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.runtime import SyncRoom
 from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.stores.sqlite.heads import SignedHeads
@@ -98,17 +105,26 @@ def test_a_damaged_file_is_found(used: Cli) -> None:
     assert used("ledger", "verify").code == 7
 
 
-def rewrite(path: Path) -> None:
-    """What a clever forger does: change an event and chain everything anew."""
+def rewrite(path: Path, first: int = 1) -> None:
+    """What a clever forger does: change an event and chain everything after it anew."""
     db = apsw.Connection(str(path))
     rows: list[Any] = db.execute("SELECT * FROM ledger ORDER BY seq").fetchall()
-    forged = [msgspec.structs.replace(EventDraft(*row[1:-1]), actor="mallory") for row in rows]
-    sealed, head = seal(forged, Head())
+    kept = Head(first - 1, rows[first - 2][-1]) if first > 1 else Head()
+    drafts = [EventDraft(*row[1:-1]) for row in rows[first - 1 :]]
+    drafts[0] = msgspec.structs.replace(drafts[0], actor="mallory")
+    sealed, head = seal(drafts, kept)
     with db:
         for row in sealed:
             db.execute("UPDATE ledger SET actor = ?, hash = ? WHERE seq = ?", (row[9], row[-1], row[0]))
         db.execute("UPDATE figures SET hash = ? WHERE name = 'head'", (head.hash,))
     db.close()
+
+
+def forge(used: Cli) -> None:
+    """Change event 9, and leave nothing beside the store that knows better."""
+    rewrite(used.store, 9)
+    SignedHeads(used.store).path.unlink()
+    used.ok("ledger", "verify")
 
 
 def test_a_head_noted_earlier_proves_that_nothing_was_rewritten(used: Cli) -> None:
@@ -125,6 +141,109 @@ def test_a_head_noted_earlier_proves_that_nothing_was_rewritten(used: Cli) -> No
     assert "it belongs to another store, or this ledger was rewritten" in done.err
 
 
+def test_a_file_of_heads_elsewhere_finds_a_recomputed_chain_and_where(used: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "heads.jsonl"
+    file.write_text(used.ok("ledger", "head", "--json").out)
+    used.publish("jobs", "more")
+    with file.open("a") as lines:
+        lines.write(used.ok("ledger", "verify").out.splitlines()[-1] + "\n\n")
+    assert used.ok("ledger", "verify", "--head", str(file))
+    forge(used)
+    done = used("ledger", "verify", "--head", str(file))
+    assert done.code == 7
+    assert "broken at event 14: another event was noted there: it was rewritten" in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "it has none"),
+        ("nonsense", "line 1 is no head"),
+        ('{"seq": 1}', "line 1 is no head"),
+        (f"7 {'a' * 64}\n7 {'b' * 64}", "it has two hashes for event 7"),
+    ],
+)
+def test_a_file_that_holds_no_heads_proves_nothing(used: Cli, tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "heads"
+    file.write_text(text)
+    done = used("ledger", "verify", "--head", str(file))
+    assert done.code == 2
+    assert told in done.err
+
+
+def test_git_notes_find_a_recomputed_chain(used: Cli, tmp_path: Path) -> None:
+    repository = tmp_path / "notes"
+    who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    for words in (("init", "-q", "."), (*who, "commit", "-q", "--allow-empty", "-m", "first")):
+        repository.mkdir(exist_ok=True)
+        subprocess.run(["git", *words], cwd=repository, check=True)
+    for name, value in (("user.name", "Ann"), ("user.email", "ann@example.org")):
+        subprocess.run(["git", "config", name, value], cwd=repository, check=True)
+    used.ok("ledger", "head", "--git-note", str(repository))
+    used.publish("jobs", "more")
+    used.ok("ledger", "head", "--git-note", str(repository))
+    used.ok("ledger", "verify", "--head", f"git:{repository}")
+    forge(used)
+    done = used("ledger", "verify", "--head", f"git:{repository}")
+    assert done.code == 7
+    assert "broken at event 14" in done.err
+    missing = used("ledger", "head", "--git-note", str(tmp_path / "nothing"))
+    assert missing.code != 0
+    assert "The head of the ledger is not at git:" in missing.err
+
+
+class HeadTaker(BaseHTTPRequestHandler):
+    taken: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.path == "/heads":
+            self.taken.append(json.loads(body))
+        self.send_response(204 if self.path == "/heads" else 403)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Not on stderr."""
+
+
+def test_a_head_is_sent_to_an_address_and_refused_loudly(used: Cli, tmp_path: Path) -> None:
+    HeadTaker.taken.clear()
+    with HTTPServer(("127.0.0.1", 0), HeadTaker) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            head = used.json("ledger", "head", "--post", f"{url}/heads")
+            assert HeadTaker.taken == [head]
+            refused = used("ledger", "head", "--post", f"{url}/closed")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert refused.code != 0
+    assert "it answered 403" in refused.err
+    assert used("ledger", "head", "--post", f"{url}/heads").code != 0, "nobody is there any more"
+    assert "begins with http:// or https://" in used("ledger", "head", "--post", "file:///x").err
+    kept = tmp_path / "taken.jsonl"
+    kept.write_text(json.dumps(HeadTaker.taken[0]))
+    forge(used)
+    assert used("ledger", "verify", "--head", str(kept)).code == 7
+
+
+def test_the_lake_finds_a_recomputed_chain(used: Cli) -> None:
+    none = used("ledger", "verify", "--head", "lake")
+    assert none.code == 2
+    assert "it has none" in none.err
+    lake, head = Lake(str(used.store.parent / "lake")), used.json("ledger", "head")["seq"]
+    files = take(Slice(LEDGER.name, 0, head), SqliteSource(str(used.store)), lake.uri(LEDGER))
+    lake.commit(LEDGER, files, Positions(head, 0))
+    used.publish("jobs", "more")
+    used.ok("ledger", "verify", "--head", "lake")
+    forge(used)
+    done = used("ledger", "verify", "--head", "lake")
+    assert done.code == 7
+    assert "broken at event 14" in done.err
+
+
 def test_a_ledger_whose_beginning_was_pruned_is_verified_from_there(used: Cli) -> None:
     clock = ManualClock(SystemClock().now())
     clock.advance(10 * DAY_S)
@@ -138,6 +257,12 @@ def test_a_ledger_whose_beginning_was_pruned_is_verified_from_there(used: Cli) -
     assert f"Events up to {told['first'] - 1} were pruned." in used.ok("ledger", "verify").out
     refused = used("ledger", "verify", "--head", "0" * 64).err
     assert f"or it lies before event {told['first']}" in refused
+    file = used.store.with_name("old-heads")
+    file.write_text(f"1 {'0' * 64}")
+    old = used("ledger", "verify", "--head", str(file))
+    assert (old.code, "none that is kept was noted" in old.err) == (7, True)
+    file.write_text(f"{told['first'] - 1} {'0' * 64}")
+    assert "it was rewritten" in used("ledger", "verify", "--head", str(file)).err
 
 
 def test_a_ledger_that_was_cut_by_hand_is_found_out(used: Cli) -> None:

@@ -138,6 +138,18 @@ class HeadMissing(LedgerBroken):
     code = "HEAD_MISSING"
 
 
+class HeadNotKept(PostroomError):
+    """The head of the ledger is not at {place}: {reason}."""
+
+    code = "HEAD_NOT_KEPT"
+
+
+class HeadsUnreadable(Invalid):
+    """The heads of {place} cannot be used: {problem}."""
+
+    code = "HEADS_UNREADABLE"
+
+
 def sentence(error: PostroomError) -> str:
     text = _sentence(error)
     if error.code == "NOT_IN_FUTURE":

@@ -1,7 +1,6 @@
 """`postroom ledger`: read the record of everything that happened, and prove that nobody changed it."""
 
 import contextlib
-import re
 import time
 from collections.abc import Iterator
 from typing import Annotated
@@ -15,8 +14,9 @@ from postroom.kernel.reader import Reader
 from postroom.stores.sqlite.heads import SignedHeads
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.errors import StoreDamaged, Unclear, sentence
+from postroom.terminal.cli.errors import StoreDamaged, sentence
 from postroom.terminal.cli.events import line
+from postroom.terminal.cli.head_copies import KnownHeads, add_git_note, post_head, read_heads
 from postroom.terminal.cli.options import flag, option
 from postroom.terminal.cli.output import Output, facts
 from postroom.terminal.cli.readonly import ReadOnlyFile
@@ -37,6 +37,8 @@ BROKEN = LedgerBroken.exit_code
     examples=[
         "postroom ledger verify",
         "postroom ledger verify --head 4f1c…   (a head that you noted earlier)",
+        "postroom ledger verify --head heads.jsonl",
+        "postroom ledger verify --head lake",
         "postroom ledger verify --no-fold --store sqlite:///backups/monday.db",
     ],
 )
@@ -44,7 +46,12 @@ def check(
     at: CommandContext,
     head: Annotated[
         str | None,
-        option("HASH", "A head hash noted earlier, which must still be in the chain.", "--head"),
+        option(
+            "HEAD",
+            "What was noted elsewhere and must still be in the chain: a hash, a file of heads, git:FOLDER for"
+            " notes in git, or lake.",
+            "--head",
+        ),
     ] = None,
     fold: Annotated[
         bool, flag("Also check every message against the ledger. Default yes.", "--fold/--no-fold")
@@ -53,10 +60,10 @@ def check(
     """Walk the whole ledger and check every link; exit code 7 when it was tampered with.
 
     Whoever rewrites the whole file can rewrite the chain too. So it is compared with the signed heads noted
-    beside the store, and with one that you noted in another place, if you give it with --head. The store is
+    beside the store, and with what is noted in another place, if you give it with --head. The store is
     only read, also while another process works with it; it may be on a database server.
     """
-    noted = None if head is None else _hash(head)
+    known = KnownHeads() if head is None else read_heads(at, head)
     try:
         with contextlib.ExitStack() as stack:
             heads: dict[int, str] = {}
@@ -67,9 +74,11 @@ def check(
                 reader = stack.enter_context(file.look())
                 file.check_pages()
                 heads = {each.seq: each.hash for each in SignedHeads(at.path).read()}
+            heads |= known.by_number
             try:
                 with progress_bar(at.out) as progress:
-                    verified = verify(reader, noted=noted, heads=heads, fold=fold, progress=progress)
+                    verified = verify(reader, noted=known.prefix, heads=heads, fold=fold, progress=progress)
+                known.check_within(verified.anchor)
             except LedgerBroken as broken:
                 _show_broken(at.out, broken, reader)
                 raise
@@ -89,13 +98,6 @@ def _reading(at: CommandContext) -> Iterator[Reader]:
     else:
         with at.file() as file, file.look() as reader:
             yield reader
-
-
-def _hash(text: str) -> str:
-    text = text.strip().lower()
-    if not re.fullmatch(r"[0-9a-f]{8,64}", text):
-        raise Unclear("--head is a hash as `postroom ledger head` prints it, at least its first 8 digits")
-    return text
 
 
 def _show_broken(out: Output, broken: LedgerBroken, reader: Reader) -> None:
@@ -159,14 +161,33 @@ def progress_bar(out: Output) -> Iterator[Report | None]:
         yield report
 
 
-@command(app, "head", examples=["postroom ledger head", "postroom ledger head --json >> heads.jsonl"])
-def show_head(at: CommandContext) -> None:
+@command(
+    app,
+    "head",
+    examples=[
+        "postroom ledger head",
+        "postroom ledger head --json >> heads.jsonl",
+        "postroom ledger head --git-note ~/notes",
+        "postroom ledger head --post https://example.org/heads",
+    ],
+)
+def show_head(
+    at: CommandContext,
+    post: Annotated[str | None, option("URL", "Also send it there, as JSON.", "--post")] = None,
+    git_note: Annotated[
+        str | None, option("FOLDER", "Also add it to the notes of the repository there.", "--git-note")
+    ] = None,
+) -> None:
     """Print the newest event's number and hash.
 
     Note them in another place, and `ledger verify --head` can prove later that nothing was rewritten.
     """
     with _reading(at) as reader:
         found = reader.head()
+    if post is not None:
+        post_head(post, documents.head(found))
+    if git_note is not None:
+        add_git_note(git_note, documents.head(found))
     rows = [("events", found.seq), ("head", documents.hexed(found.hash))]
     if found.time:
         rows.append(("time", iso(found.time)))

@@ -56,6 +56,8 @@ def verify(
     contents = ContentCheck()
     pruned = cut
     found = noted is None or hexed(anchor.hash).startswith(noted)
+    if cut and heads.get(anchor.seq, hexed(anchor.hash)) != hexed(anchor.hash):
+        raise LedgerBroken(seq=anchor.seq, problem="another event was noted there: it was rewritten")
     for event in _chain(reader, anchor, head, progress):
         found = found or hexed(event.hash).startswith(noted or "")
         if heads.get(event.seq, hexed(event.hash)) != hexed(event.hash):
