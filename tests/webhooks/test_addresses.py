@@ -72,8 +72,10 @@ async def test_an_address_inside_is_refused_however_it_is_written(url: str) -> N
 
 async def test_a_name_that_leads_inside_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     leads_to(monkeypatch, "1.1.1.1", "10.0.0.1")
-    with pytest.raises(AddressRefused, match="leads to an address that is not public"):
+    with pytest.raises(AddressRefused, match="leads to an address that is not public") as refused:
         await resolve("https://rebind.example.org/")
+    assert not {"1.1.1.1", "10.0.0.1"} & set(str(refused.value).split()), "nobody learns what it leads to"
+    assert "10.0.0.1" not in repr(refused.value.data)
 
 
 async def test_the_address_that_was_checked_is_the_one_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
