@@ -1,6 +1,8 @@
 """What is in deploy/ fits the program: its commands, ports, paths, times, and the answer it is probed by."""
 
 import configparser
+import json
+import os
 import re
 import shlex
 import shutil
@@ -67,6 +69,35 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
+def test_the_system_unit_is_understood_and_closed_to_a_degree_that_is_measured(tmp_path: Path) -> None:
+    copy = tmp_path / "postroom-system.service"
+    program = Path(sys.executable).with_name("postroom")
+    text = (DEPLOY / "postroom-system.service").read_text()
+    assert "ExecStart=/opt/postroom/bin/postroom start --foreground" in text
+    copy.write_text(text.replace("/opt/postroom/bin/postroom", str(program)))
+    for words in (["verify"], ["security", "--offline=true", "--threshold=35"]):
+        done = subprocess.run(
+            ["systemd-analyze", *words, str(copy)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_bill_of_materials_names_every_pin_with_its_hashes(tmp_path: Path) -> None:
+    script = (ROOT / "scripts/sbom").read_text()
+    words = shlex.split(script[script.index("requirements requirements/run.txt") :].replace("\\\n", ""))
+    bill = tmp_path / "bill.json"
+    words[-1] = str(bill)
+    program = str(Path(sys.executable).with_name("cyclonedx-py"))
+    env = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    subprocess.run([program, *words], cwd=ROOT, env=env, check=True, capture_output=True)
+    parts = json.loads(bill.read_text())["components"]
+    hashed = {part["name"] for part in parts if part["externalReferences"][0]["hashes"]}
+    pins = re.findall(r"^([A-Za-z0-9._-]+)(?:\[\S+\])?==", (ROOT / "requirements/run.txt").read_text(), re.M)
+    assert len(pins) > 50
+    assert set(pins) <= hashed
+
+
 def test_the_image_is_made_of_files_that_exist_and_serves_where_it_is_probed() -> None:
     found = instructions()
     copied = [rest.split()[:-1] for word, rest in found if word == "COPY" and "--from" not in rest]
@@ -85,7 +116,10 @@ def test_the_image_is_made_of_files_that_exist_and_serves_where_it_is_probed() -
     assert f"127.0.0.1:{PORT}/healthz" in told["HEALTHCHECK"]
     assert told["ENTRYPOINT"] == '["postroom", "start", "--foreground"]'
     base = {rest.split()[0] for word, rest in found if word == "FROM"}
-    assert len(base) == 1
+    assert base == {"${BASE}"}
+    assert re.fullmatch(r"BASE=python:3\.\d+-slim@sha256:[0-9a-f]{64}", told["ARG"]), (
+        "the same base each time"
+    )
 
 
 def test_the_composition_opens_the_door_to_this_machine_only_and_keeps_the_home() -> None:

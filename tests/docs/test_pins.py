@@ -49,6 +49,18 @@ def test_every_pin_names_the_extras_that_any_requirement_asks_for(name: str) -> 
     assert missing == []
 
 
+@pytest.mark.parametrize("name", ["dev.txt", "run.txt", "java.txt"])
+def test_every_pin_has_a_version_and_hashes(name: str) -> None:
+    """What is installed is what was tested, or nothing."""
+    pins = [line for line in read_whole_lines(name) if line[:1].isalnum()]
+    assert pins
+    assert [pin for pin in pins if "==" not in pin or "--hash=sha256:" not in pin] == []
+
+
+def read_whole_lines(name: str) -> list[str]:
+    return (FOLDER / name).read_text("utf-8").replace("\\\n", " ").splitlines()
+
+
 def test_this_test_sees_extras_that_are_asked_for() -> None:
     """Else a change of the libraries could make the one above say nothing."""
     assert read_pins("run.txt")["pyspark"] >= {"connect", "sql"}
