@@ -257,19 +257,23 @@ async def take_pushes(runner: ChannelRunner, port: int = 0) -> AsyncIterator[str
         await serving.cleanup()
 
 
-async def wait_until_heard(platform: ChatPlatform, fake: Any, room: postroom.Room) -> None:
-    """What is written before a socket is open or the mailbox was first looked at is not for the office."""
-
-    async def is_looked_at() -> bool:
-        return await room.document(CURSOR, platform.name) is not None
-
+async def wait_until_connected(platform: ChatPlatform, fake: Any) -> None:
+    """What is written before a socket is open for the first time is not for the office."""
     match platform.name:
         case "discord":
             await until(lambda: fake.gateway.connected)
         case "slack":
             await until(lambda: fake.socket.connected)
-        case "email":
-            await until(is_looked_at)
+
+
+async def wait_until_looked_at(platform: ChatPlatform, room: postroom.Room) -> None:
+    """What lies in a mailbox before it is first looked at is not for the office."""
+
+    async def is_looked_at() -> bool:
+        return await room.document(CURSOR, platform.name) is not None
+
+    if platform.name == "email":
+        await until(is_looked_at)
 
 
 @asynccontextmanager
@@ -320,8 +324,9 @@ async def open_chat_office(
         try:
             await until(lambda: runner.status.receiving or runner.status.problem or running.done())
             assert runner.status.problem is None, runner.status.problem
+            await wait_until_looked_at(platform, room)
             if fake is not None:
-                await wait_until_heard(platform, fake, room)
+                await wait_until_connected(platform, fake)
             async with take_pushes(runner, port) as url:
                 if platform.hook is not None:
                     await platform.hook(fake, url)

@@ -10,14 +10,16 @@ from typing import Any
 from postroom.channels import chat_lanes
 from postroom.channels.chat_rules import ChatRules
 from postroom.office.chat_preferences import BusyMode
-from postroom.providers.protocol import TurnRequest
+from postroom.providers.protocol import Finished, TurnEvent, TurnRequest, Usage
 from tests.channels.chat_platforms import PLATFORMS, open_chat_office
 
 LEASE_S = 2.0
 
 
-def echo(request: TurnRequest) -> str:
-    return f"echo: {request.prompt}."
+def echo(request: TurnRequest) -> list[TurnEvent]:
+    # Free, so that no budget ends the soak.
+    usage = Usage(provider="puppet", model="", output_tokens=1, cost_usd=0.0)
+    return [usage, Finished(text=f"echo: {request.prompt}.")]
 
 
 async def main(config: dict[str, Any]) -> None:

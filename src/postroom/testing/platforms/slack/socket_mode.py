@@ -128,7 +128,11 @@ class SocketMode:
         response, request = self._sockets[-1]
         drop = self._faults.take("socket", ConnectionDropped)
         if drop is None or drop != ConnectionDropped("before"):
-            await response.send_str(json.dumps(envelope))
+            try:
+                await response.send_str(json.dumps(envelope))
+            except ConnectionError:
+                # The client is gone, and the server has not noticed yet.
+                return False
         if drop is not None and request.transport is not None:
             request.transport.abort()
         return True
