@@ -17,7 +17,6 @@ from postroom.channels.delivery_worker import MAX_AGE_S, DeliveryWorker, read_ad
 from postroom.channels.errors import ChannelMisconfigured
 from postroom.channels.intake_queue import intake, open_intake, read_chat
 from postroom.channels.loop_guard import LoopGuard
-from postroom.channels.model import Address
 from postroom.channels.pauses import Pauses, Sleep, Stopping
 from postroom.channels.reception import (
     Admit,
@@ -126,15 +125,13 @@ class ChannelRunner:
         self._status = ChannelStatus(running=True)
         await self._persist(pauses, self._channel.open)
         signs = TypingSigns(self._channel, pauses)
-        words = WaitingWords(self._room, self._name, pauses, self._setup.rules.long_turn_s)
-        reception = self._make_reception(pauses, signs, words)
+        reception = self._make_reception(pauses, signs)
         worker = self._make_worker(pauses)
 
         async def deliver(message: Message) -> None:
             address = read_address(message)
             if address is not None:
                 signs.stop(address.chat)
-                words.stop(message)
             await worker.deliver(message)
 
         async def receive() -> None:
@@ -157,13 +154,15 @@ class ChannelRunner:
                 group.create_task(envelopes.run())
                 group.create_task(replies.run())
                 group.create_task(self._persist(pauses, receive, for_ever=True))
+                if after_s := self._setup.rules.long_turn_s:
+                    words = WaitingWords(self._room, self._name, self._clock, after_s)
+                    group.create_task(words.run(pauses))
         except ExceptionGroup as errors:
             # What the leader knows by its kind must not come wrapped.
             raise errors.exceptions[0] from None
         finally:
             self._reception = None
             await signs.close()
-            await words.close()
 
     async def _persist(
         self, pauses: Pauses, work: Callable[[], Awaitable[None]], *, for_ever: bool = False
@@ -194,13 +193,8 @@ class ChannelRunner:
         self._status = ChannelStatus(running=True, problem=problem)
         self._settled.set()
 
-    def _make_reception(self, pauses: Pauses, signs: TypingSigns, words: WaitingWords) -> Reception:
+    def _make_reception(self, pauses: Pauses, signs: TypingSigns) -> Reception:
         rules = self._setup.rules
-
-        def taken(address: Address) -> None:
-            signs.start(address)
-            words.start(address)
-
         return Reception(
             self._room,
             self._name,
@@ -215,7 +209,7 @@ class ChannelRunner:
             answer=self._setup.answer,
             find_role=self._setup.find_role,
             interrupt=self._setup.interrupt,
-            taken=taken,
+            taken=signs.start,
         )
 
     def _make_worker(self, pauses: Pauses) -> DeliveryWorker:

@@ -1,4 +1,4 @@
-"""Messages that ended without a turn: worn out by crashes, dropped, or too late. Their person is told, once.
+"""Messages that ended without a turn: worn out, cancelled, or too late. Their person is told, once.
 
 What fails in a turn is told by the lane, in the unit that ends it.
 """
@@ -9,6 +9,7 @@ import logging
 from postroom.errors import IdempotencyConflict, NotFound
 from postroom.kernel import commands as c
 from postroom.kernel.ledger import Event
+from postroom.kernel.model import Message
 from postroom.kernel.states import Change
 from postroom.office import queues
 from postroom.office.lanes.batches import is_combined
@@ -33,7 +34,7 @@ class FailureNotices:
             ended = queues.is_inbox(event.details.get("from"))
             if not ended or event.details.get("kind") in TOLD_ELSEWHERE:
                 return
-        elif event.type != Change.EXPIRED or not queues.is_inbox(event.queue):
+        elif event.type not in (Change.EXPIRED, Change.CANCELLED) or not queues.is_inbox(event.queue):
             return
         await self._tell(event, event.message_id)
 
@@ -42,11 +43,13 @@ class FailureNotices:
             message = await self._room.get(message_id)
         except NotFound:
             return  # pruned long ago
-        if is_combined(message):
+        if is_combined(message) or (event.type == Change.CANCELLED and not _must_hear(event, message)):
             return
         agent = message.agent or ""
         if event.type == Change.EXPIRED:
             text = f"@{agent} did not get to your message in time, and it has expired. Send it again."
+        elif event.type == Change.CANCELLED:
+            text = f"Your message to @{agent} was cancelled, and gets no answer."
         else:
             reason = str(event.details.get("reason") or "it could not be worked on").rstrip(".")
             text = outcomes.gave_up(agent, f"{reason}.", [message])
@@ -56,3 +59,9 @@ class FailureNotices:
         if told:
             with contextlib.suppress(IdempotencyConflict):
                 await self._room.run(c.Unit(commands=tuple(told), actor=self._room.actor))
+
+
+def _must_hear(event: Event, message: Message) -> bool:
+    """Somebody in a chat waits for the answer, and did not stop it themselves."""
+    in_chat = "address" in message.metadata and message.hop == 0
+    return in_chat and event.actor != f"{message.channel}/{message.sender_id}"[:500]

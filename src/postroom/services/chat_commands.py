@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from postroom.clock import Clock, iso
+from postroom.clock import Clock
 from postroom.errors import PostroomError
 from postroom.kernel.model import Message
-from postroom.kernel.states import OPEN, State
+from postroom.kernel.states import OPEN
 from postroom.office import queues
 from postroom.office.chat_preferences import (
     BusyMode,
@@ -29,6 +29,7 @@ from postroom.office.texts import excerpt
 from postroom.services import callers
 from postroom.services.office_context import OfficeControl
 from postroom.services.reviews import Review, Reviews
+from postroom.services.waiting_reasons import explain_guards, explain_state
 
 if TYPE_CHECKING:
     from postroom.runtime import Room
@@ -156,15 +157,9 @@ class ChatCommands:
         )
         lines = [f"About “{excerpt(_words(last), 80)}”:"]
         lines += [
-            _tell_state(each) for each in page.messages if queues.is_inbox(each.origin_queue or each.queue)
+            explain_state(each) for each in page.messages if queues.is_inbox(each.origin_queue or each.queue)
         ]
-        account = budgets.conversation(last.correlation_id or "")
-        frozen = (await self._room.accounts(account))[account].frozen
-        if frozen is not None:
-            lines.append(f"It is paused by the guard {frozen}. /continue lets it go on, /stop ends it.")
-        if await pauses.paused(self._room):
-            lines.append("Everybody is paused, until the owner lets them go on.")
-        return "\n".join(lines)
+        return "\n".join([*lines, *await explain_guards(self._room, last)])
 
     async def _tell_cost(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
         lines: list[str] = []
@@ -334,22 +329,6 @@ def _describe(review: Review) -> str:
 
 def _words(message: Message) -> str:
     return str(message.body.get("text", "")) if isinstance(message.body, dict) else ""
-
-
-def _tell_state(message: Message) -> str:
-    agent = f"@{message.agent}"
-    match message.state:
-        case State.CLAIMED:
-            return f"{agent} works on it since {iso(message.claimed_at or message.updated_at)}."
-        case State.PENDING:
-            return f"{agent} has not begun; it waits in line."
-        case State.DELAYED:
-            until = f" until {iso(message.visible_at)}" if message.visible_at else ""
-            return f"{agent} waits{until}: {message.failure_reason or 'for its turn'}."
-        case State.COMPLETED:
-            return f"{agent} is done since {iso(message.finished_at or message.updated_at)}."
-        case _:
-            return f"{agent}: {message.state}. {message.failure_reason or ''}".rstrip()
 
 
 def _count(number: int, noun: str) -> str:
