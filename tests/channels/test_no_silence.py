@@ -1,4 +1,4 @@
-"""Whatever happens to an office, whoever wrote gets a reply, a failure, or a word that it waits and for what."""
+"""Whatever happens to an office, who wrote gets a reply, a failure, or a word that it waits and for what."""
 
 from pathlib import Path
 

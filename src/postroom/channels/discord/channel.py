@@ -164,13 +164,19 @@ class DiscordBotChannel(Channel):
             except (discord.NotFound, discord.Forbidden):
                 self._last.pop(chat, None)
                 return
+            # History does not say whether a chat is in a server, where only what mentions the bot is for it.
+            place = await self._find_server(client, chat) if page else {}
             for message in sorted(page, key=lambda each: int(each["id"])):
                 last = str(message["id"])
-                data: dict[str, Any] = {**message, "channel_id": chat}
+                data: dict[str, Any] = {**message, **place, "channel_id": chat}
                 if (envelope := make_envelope("MESSAGE_CREATE", data)) is not None:
                     await self._store(envelope, store)
             if len(page) < PAGE:
                 return
+
+    async def _find_server(self, client: _GatewayClient, chat: str) -> dict[str, str]:
+        found: Any = await client.http.get_channel(int(chat))
+        return {"guild_id": str(found["guild_id"])} if found.get("guild_id") else {}
 
     async def _offer_commands(self, client: _GatewayClient) -> None:
         option = {"type": TEXT_OPTION, "name": "words", "description": "What it is about", "required": False}

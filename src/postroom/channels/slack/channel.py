@@ -1,4 +1,8 @@
-"""One app on Slack, through slack_sdk. An event is acknowledged when it is stored, and not before."""
+"""One app on Slack, through slack_sdk. An event is acknowledged when it is stored, and not before.
+
+Slack repeats what nobody acknowledged for some minutes only, so after each connection what was missed since
+the last stored message of each chat is fetched.
+"""
 
 import asyncio
 import json
@@ -28,16 +32,19 @@ from postroom.channels.errors import (
     Undeliverable,
 )
 from postroom.channels.model import Address, Envelope, Piece, ReceivedFile, ReceivedMessage
-from postroom.channels.slack.events import find_user, make_envelope, read_event
+from postroom.channels.slack.events import EVENTS, find_user, make_envelope, read_event
 from postroom.channels.slack.markup import CAPABILITIES, render
 
 API = "https://slack.com/api/"
 REQUEST_S = 30
 PAUSE_S = 5.0
 MOST_NAMES = 5000
+MOST_CHATS = 2000
+PAGE = 200
 _TOKEN_ERRORS = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"}
 )
+_CHAT_GONE = frozenset({"channel_not_found", "not_in_channel", "is_archived", "missing_scope"})
 _SLACK_FAILED = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
 
 
@@ -60,6 +67,10 @@ class SlackChannel(Channel):
         self._verifier = SignatureVerifier(str(secret)) if secret else None
         self._bot = ""
         self._names: dict[str, str] = {}
+        # The last message of each chat that is stored.
+        self._last: dict[str, str] = {}
+        # What was missed comes before what is new.
+        self._order = asyncio.Lock()
 
     async def open(self) -> None:
         try:
@@ -72,7 +83,9 @@ class SlackChannel(Channel):
         self._bot = str(me["user_id"])
 
     async def receive(self, store: EnvelopeStore) -> None:
+        self._last = {**await store.read_cursor(), **self._last}
         if not self._app_token:
+            await self._catch_up(store)
             await asyncio.Event().wait()
         client = SocketModeClient(app_token=str(self._app_token), web_client=self._web)
         failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -86,6 +99,15 @@ class SlackChannel(Channel):
                 if not failed.done():
                     failed.set_exception(error)
 
+        async def greet(client: AsyncBaseSocketModeClient, message: dict[str, Any], raw: str | None) -> None:
+            if message.get("type") == "hello":
+                try:
+                    await self._catch_up(store)
+                except Exception as error:
+                    if not failed.done():
+                        failed.set_exception(error)
+
+        client.message_listeners.append(greet)
         client.socket_mode_request_listeners.append(take)
         try:
             await client.connect()
@@ -114,8 +136,49 @@ class SlackChannel(Channel):
         envelope = make_envelope(kind, payload)
         if envelope is None or read_event(envelope, self._bot) is None:
             return
+        async with self._order:
+            await self._store_named(envelope, store)
+
+    async def _store_named(self, envelope: Envelope, store: EnvelopeStore) -> None:
         name = await self._find_name(find_user(envelope))
-        await store([Envelope(envelope.event_id, {**envelope.raw, "name": name})])
+        event = envelope.raw["event"]
+        if envelope.raw["kind"] == EVENTS:
+            before = self._last.pop(event["channel"], "0")
+            self._last[event["channel"]] = max(before, event["ts"], key=float)
+            if len(self._last) > MOST_CHATS:
+                del self._last[next(iter(self._last))]
+        await store([Envelope(envelope.event_id, {**envelope.raw, "name": name})], self._last)
+
+    async def _catch_up(self, store: EnvelopeStore) -> None:
+        """What was written into known chats while nobody listened. Answers in threads are not among it."""
+        async with self._order:
+            for chat, last in list(self._last.items()):
+                await self._fetch_missed(chat, last, store)
+
+    async def _fetch_missed(self, chat: str, last: str, store: EnvelopeStore) -> None:
+        missed: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while cursor != "":
+            try:
+                page = await self._web.conversations_history(
+                    channel=chat, oldest=last, limit=PAGE, cursor=cursor
+                )
+            except SlackApiError as error:
+                problem = _explain(error)
+                if isinstance(problem, RetryAfter):
+                    await asyncio.sleep(problem.seconds)
+                    continue
+                if error.response.get("error") not in _CHAT_GONE:
+                    raise
+                self._last.pop(chat, None)
+                return
+            missed += page.get("messages") or []
+            cursor = (page.get("response_metadata") or {}).get("next_cursor") or ""
+        for message in sorted(missed, key=lambda each: float(each["ts"])):
+            event = {**message, "type": "message", "channel": chat}
+            envelope = Envelope(f"{chat}-{message['ts']}", {"kind": EVENTS, "event": event})
+            if read_event(envelope, self._bot) is not None:
+                await self._store_named(envelope, store)
 
     async def _find_name(self, user: str | None) -> str | None:
         """Events name people by id only. To know no name holds up no message."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from postroom.channels.model import Envelope, ReceivedFile, ReceivedMessage
 
+EVENTS = "events_api"
 _SUBTYPES = (None, "file_share", "thread_broadcast", "me_message")
 _LINK = re.compile(r"<([^<>@#!|][^<>|]*)(?:\|([^<>]*))?>")
 

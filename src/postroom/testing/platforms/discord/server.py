@@ -142,6 +142,12 @@ class FakeDiscord(HttpPlatform):
         await self.gateway.dispatch("GUILD_CREATE", self._render_server(server), GUILDS)
         return channel.id
 
+    async def add_thread(self, chat: str, name: str) -> str:
+        """A person opens a thread in a channel of a server; the id under which it is written to."""
+        parent = self._channels[chat]
+        thread = DiscordChannel(self._mint.mint(), THREAD, name, parent.server, parent=parent.id)
+        return (await self._open_thread(thread))["id"]
+
     def refuse_messages_of_bot(self, person: Person) -> None:
         """The person takes no direct messages from the bot."""
         self._open_private(person).closed = True
@@ -319,10 +325,13 @@ class FakeDiscord(HttpPlatform):
             raise Refusal(400, "A thread has already been created for this message", code=160004)
         # A thread that begins at a message has the message's id.
         thread = DiscordChannel(message["id"], THREAD, name, parent.server, parent=parent.id)
+        return answer_json(await self._open_thread(thread), status=201)
+
+    async def _open_thread(self, thread: DiscordChannel) -> dict[str, Any]:
         self._channels[thread.id] = thread
         rendered = thread.render(APPLICATION, self.clock.now())
         await self.gateway.dispatch("THREAD_CREATE", {**rendered, "newly_created": True}, GUILDS)
-        return answer_json(rendered, status=201)
+        return rendered
 
     async def _set_commands(self, request: web.Request) -> web.Response:
         self._check_token(request)

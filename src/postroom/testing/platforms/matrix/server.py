@@ -94,6 +94,11 @@ class FakeMatrix(HttpPlatform):
         """A room that the bot is in."""
         return self._stream.add_room(creator.id, joined=True).id
 
+    def join(self, room: str, person: Person) -> None:
+        """A person enters a room, which is then shared by more than two."""
+        content = {"membership": "join"}
+        self._stream.add(self._stream.rooms[room], person.id, "m.room.member", content, state_key=person.id)
+
     # What bots call
 
     def routes(self) -> Iterable[web.RouteDef]:
