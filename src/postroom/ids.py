@@ -4,6 +4,14 @@ import os
 import random
 from typing import Protocol
 
+# Those that give a message its id themselves, and tell it to whoever sent it.
+_SENDING = ("cli", "api", "web")
+
+
+def possible_conversations(wanted: str) -> tuple[str, ...]:
+    """The conversations that somebody may mean: its own id, or the one that `send` printed."""
+    return (wanted, *(f"{channel}:{wanted}" for channel in _SENDING if ":" not in wanted))
+
 
 class Ids(Protocol):
     def make(self, count: int, now: int) -> list[str]: ...

@@ -1,17 +1,24 @@
 """The examples of the README run as they stand."""
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests import mariadb_server, postgres_server
+from tests.docs.blocks import texts_of
+from tests.docs.shell_pages import type_in
 
 README = Path(__file__).parents[2] / "README.md"
 
 
 def python_blocks() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return texts_of("README.md", "python")
 
 
 def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -69,8 +76,7 @@ DOCS = README.parent / "docs"
 
 
 def blocks_of(page: str) -> list[str]:
-    text = (DOCS / page).read_text("utf-8")
-    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return texts_of(f"docs/{page}", "python")
 
 
 def test_the_page_about_agents_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,8 +141,7 @@ def test_every_setting_of_the_code_is_on_the_page_and_the_other_way_round() -> N
 
 
 def test_the_example_of_a_channel_test_runs(tmp_path: Path) -> None:
-    page = README.parent / "docs/how-to/test-a-channel.md"
-    [program] = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    [program] = blocks_of("how-to/test-a-channel.md")
     done = run(program, tmp_path)
     assert done.returncode == 0, done.stderr
 
@@ -152,3 +157,44 @@ def test_the_page_about_workers_runs_as_it_stands(tmp_path: Path) -> None:
     ], done.stderr
     done = run(unit, tmp_path)
     assert done.stdout.split() == ["1", "1"], done.stderr
+
+
+def test_the_page_about_queues_runs_as_it_stands(tmp_path: Path) -> None:
+    create, graph = blocks_of("how-to/queues.md")
+    body = "".join(f"        {line}\n" for line in f"{create}{graph}".splitlines())
+    done = run(
+        "import asyncio, postroom\n"
+        "async def main():\n"
+        "    async with postroom.open('memory://') as room:\n"
+        f"{body}"
+        "        print((await room.counts('orders')).pending, (await room.counts('orders')).delayed)\n"
+        "asyncio.run(main())\n",
+        tmp_path,
+    )
+    assert done.stdout.split() == ["2", "1"], done.stderr
+
+
+def test_the_plugin_of_the_page_changes_what_it_says(tmp_path: Path) -> None:
+    [program] = blocks_of("how-to/plugins.md")
+    [allowed] = texts_of("docs/how-to/plugins.md", "json")
+    home = tmp_path / ".postroom"
+    (home / "plugins").mkdir(parents=True)
+    (home / "plugins" / "greeter.py").write_text(program)
+    here = json.loads(allowed) | {"agents": {"assistant": {"name": "Assistant", "provider": "script"}}}
+    (home / "settings.json").write_text(json.dumps(here))
+    said = type_in('postroom send "@assistant call me asap" --wait; postroom plugins list', tmp_path)
+    assert "call me as soon as you can" in said
+    assert "greeter" in said
+
+
+@pytest.mark.parametrize("server", [postgres_server.shared_server, mariadb_server.shared_server])
+def test_a_room_on_a_server_is_opened_as_the_page_says(server: Callable[[], Any], tmp_path: Path) -> None:
+    found = server()
+    if found is None:
+        pytest.skip("the server is not installed")
+    url = found.url_of_empty_room(tmp_path)
+    [program] = [each for each in blocks_of("operations/scale-out.md") if url.partition(":")[0] in each]
+    here = re.sub(r'"\w+://[^"]+"', repr(url), program).replace("...", "print(len(await room.scopes()))")
+    lines = "".join(f"    {line}\n" for line in here.splitlines())
+    done = run(f"import asyncio, postroom\nasync def main():\n{lines}asyncio.run(main())\n", tmp_path)
+    assert done.stdout.split() == ["1"], done.stderr

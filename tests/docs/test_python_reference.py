@@ -116,6 +116,7 @@ def test_every_error_that_a_room_can_raise_is_exported() -> None:
 
 
 def test_the_page_is_what_the_script_writes() -> None:
+    """docs/reference/python.md: so the examples above are those of the page."""
     script = runpy.run_path(str(SCRIPT))
     assert script["PAGE"].read_text("utf-8") == script["write_page"](), (
         "run .venv/bin/python scripts/reference"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from postroom.errors import InvalidField, PostroomError, SchemaNotFound, SystemQueue
+from postroom.errors import InvalidField, MessageNotFound, PostroomError, SchemaNotFound, SystemQueue
 from postroom.kernel import commands as c
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.model import NewMessage
@@ -205,3 +205,20 @@ async def test_the_names_of_queues_are_learnt_when_others_make_them(served: Serv
     assert (await before.messages.read(served.owner, second.id)).message.queue == "later"
     entries = await served.room.look(lambda reader: reader.audit(AuditFilter(tenant="default"), None, 10))
     assert entries == [], "the owner at the shell leaves none"
+
+
+async def test_the_id_that_send_printed_finds_the_first_message_of_its_conversation(
+    served: ServedRoom,
+) -> None:
+    first = await served.room.publish("work/jobs", "question", correlation_id="cli:cli_1")
+    await served.room.publish("work/jobs", "answer", correlation_id="cli:cli_1")
+    for wanted in (first.id, "cli_1", "cli:cli_1"):
+        story = await served.services.messages.explain(served.owner, wanted)
+        found = await served.services.messages.read(served.owner, wanted)
+        assert (story.message.id, found.message.id) == (first.id, first.id)
+        assert story.events
+    with pytest.raises(MessageNotFound):
+        await served.services.messages.explain(served.owner, "cli_2")
+    stranger = await served.key("view", tenant="other")
+    with pytest.raises(PostroomError):
+        await served.services.messages.explain(stranger, "cli_1")

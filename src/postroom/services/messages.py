@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from postroom.errors import InvalidField, MessageNotFound, SchemaNotFound, SubscriptionNotFound, SystemQueue
+from postroom.ids import possible_conversations
 from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
 from postroom.kernel.access.acl import AccessVerdict
@@ -199,7 +200,7 @@ class Messages(MessageService):
     async def read(self, caller: Caller, message_id: str, *, scope: str | None = None) -> FoundMessage:
         """One message, live or archived."""
         async with self._call(caller, self.READ) as call:
-            return self._found(await call.look(lambda access: access.message(scope, message_id)))
+            return self._found(await call.look(lambda access: _message(access, scope, message_id)))
 
     async def explain(self, caller: Caller, message_id: str, *, scope: str | None = None) -> MessageStory:
         """A message with everything that happened to it."""
@@ -207,12 +208,12 @@ class Messages(MessageService):
             room = self._context.room
 
             def tell(access: Access) -> tuple[Stored, list[Event], list[Stored], Any]:
-                stored, reader = access.message(scope, message_id), access.reader
+                stored, reader = _message(access, scope, message_id), access.reader
                 place, slug = self._context.queue_name(reader, stored.row.queue_id)
                 queue = reader.queue(access.tenant, place, slug)
                 deliveries: list[Stored] = []
                 if _is_broadcast(queue) and stored.row.subscription_id is None:
-                    parts = MessageFilter(tenant=access.tenant, parent_id=message_id, deliveries=True)
+                    parts = MessageFilter(tenant=access.tenant, parent_id=stored.row.id, deliveries=True)
                     deliveries = reader.page(parts, None, MOST_DELIVERIES)
                 counts = reader.counts(queue.id) if queue is not None else Counts()
                 about = (reader.scope(access.tenant, place), queue, counts)
@@ -255,6 +256,18 @@ class Messages(MessageService):
 
 
 # what is published
+
+
+def _message(access: Access, scope: str | None, wanted: str) -> Stored:
+    """By its own id, or the message that began a conversation by what `send` printed."""
+    try:
+        return access.message(scope, wanted)
+    except MessageNotFound:
+        for conversation in possible_conversations(wanted):
+            asked = MessageFilter(tenant=access.tenant, correlation_id=conversation)
+            for first in access.reader.page(asked, None, 1):
+                return access.message(scope, first.row.id)
+        raise
 
 
 def _check_after(access: Access, queue: Queue, message_ids: Sequence[Any]) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from postroom.ids import possible_conversations
 from postroom.kernel.states import TERMINAL, State
 from postroom.pipeline.errors import TraceNotFound
 from postroom.pipeline.serving.engine import QueryEngine
@@ -18,7 +19,7 @@ _SPANS = """SELECT * EXCLUDE (day) FROM spans WHERE trace_id = ? AND coalesce(te
             ORDER BY started_at, span_id"""
 _TRACE = "SELECT * FROM traces WHERE trace_id = ? AND coalesce(tenant, ?) = ?"
 _FIND = """SELECT DISTINCT coalesce(tenant, ?) AS owner, trace_id FROM spans
-           WHERE span_id = ? OR trace_id = ?"""
+           WHERE span_id = ? OR trace_id IN (SELECT unnest(?))"""
 
 
 def traces(engine: QueryEngine, at: Period, limit: int = 50) -> list[dict[str, Any]]:
@@ -39,7 +40,7 @@ def slowest(engine: QueryEngine, at: Period, limit: int = 10) -> list[dict[str, 
 def trace(
     engine: QueryEngine | None, source: SqliteSource | None, wanted: str, tenant: str | None = None
 ) -> dict[str, Any]:
-    """By a conversation's id or that of any of its messages. Of several tenants the default one comes first.
+    """By a conversation's id, that of any of its messages, or the one `send` printed. Of several tenants the default one comes first.
 
     What the lake does not know yet is marked `fresh`; the answer is the one the lake gives after its next run.
     """
@@ -71,10 +72,12 @@ def _conversation(
     if source is not None and (message := source.conversation_of(wanted)) is not None:
         found.append(message)
     if engine is not None and engine.has("spans"):
-        rows = [(row["owner"], row["trace_id"]) for row in engine.rows(_FIND, [DEFAULT, wanted, wanted])]
+        asked = [DEFAULT, wanted, list(possible_conversations(wanted))]
+        rows = [(row["owner"], row["trace_id"]) for row in engine.rows(_FIND, asked)]
         found += sorted(rows, key=_default_first)
     if source is not None:
-        found += sorted(((each, wanted) for each in source.tenants_of(wanted)), key=_default_first)
+        for talk_id in possible_conversations(wanted):
+            found += sorted(((each, talk_id) for each in source.tenants_of(talk_id)), key=_default_first)
     fitting = [each for each in found if tenant in (None, each[0])]
     return fitting[0] if fitting else (tenant or DEFAULT, wanted)
 
