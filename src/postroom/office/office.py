@@ -27,6 +27,7 @@ from postroom.office.intake.intake import Also, Answering, Incoming, IntakeResul
 from postroom.office.intake.routing import OfficeDirectory, Routed
 from postroom.office.lanes.batches import is_combined
 from postroom.office.lanes.lane import Lane
+from postroom.office.lanes.lane_signals import LaneSignals
 from postroom.office.lanes.slots import Slots
 from postroom.office.lanes.turn_runner import TurnDependencies, Worker
 from postroom.office.ledger_follower import LedgerFollower
@@ -77,7 +78,12 @@ class Office:
             sessions=self._sessions,
             gate=AdmissionCheck(room, self._guards, self._clock),
             clock=self._clock,
-            slots=Slots(settings.limits.turns_at_once, settings.limits.turns_per_provider),
+            slots=Slots(
+                settings.limits.turns_at_once,
+                settings.limits.turns_per_provider,
+                room=room,
+                lease_s=settings.limits.lease_s,
+            ),
             rules=_rules(settings),
             replies=_reply_rules(settings, self._folder),
             lease_s=settings.limits.lease_s,
@@ -87,6 +93,7 @@ class Office:
         self._lanes = [
             Lane(room, _worker(settings, agent, home, self._folder, tools), deps) for agent in present
         ]
+        self._signals = LaneSignals(room, self._look_up_here, self._interrupt_here)
         self._defaults = Defaults(room, settings.channels.defaults)
         self._answering = _answering(settings)
         chats = [Chats(room, self._directory, self._folder / "chats")] if settings.replies.history else []
@@ -119,6 +126,7 @@ class Office:
         self._board = Board(room, lambda: self._directory)
         self._rounds = (self._scheduler, self._heartbeats)
         self._going: list[asyncio.Task[None]] = []
+        self._hearing: asyncio.Task[None] | None = None
         self._running: list[asyncio.Task[None]] = []
 
     @property
@@ -229,11 +237,20 @@ class Office:
 
     def look_up(self) -> None:
         """Have every lane look whether its work is still wanted, as after a conversation was stopped."""
+        self._look_up_here()
+
+    def interrupt(self, channel: str, sender_id: str) -> None:
+        """End turns that work for this person: they begin again, with what came meanwhile."""
+        if self._room.is_shared:
+            self._signals.send_interrupt(channel, sender_id)  # which is heard here too
+        else:
+            self._interrupt_here(channel, sender_id)
+
+    def _look_up_here(self) -> None:
         for lane in self._lanes:
             lane.look_up()
 
-    def interrupt(self, channel: str, sender_id: str) -> None:
-        """End turns here that work for this person: they begin again, with what came meanwhile."""
+    def _interrupt_here(self, channel: str, sender_id: str) -> None:
         for lane in self._lanes:
             lane.interrupt(channel, sender_id)
 
@@ -242,6 +259,8 @@ class Office:
         self._watching = asyncio.create_task(self._clerk.run())
         self._going = [asyncio.create_task(rounds.run()) for rounds in self._rounds]
         self._going.append(asyncio.create_task(self._announce()))
+        if self._room.is_shared:
+            self._hearing = asyncio.create_task(self._signals.run())
 
     async def _announce(self) -> None:
         present = {"agents": list(self._directory.agents), "teams": list(self._directory.teams)}
@@ -256,6 +275,9 @@ class Office:
             lane.stop()
         for rounds in self._rounds:
             rounds.stop()
+        if self._hearing is not None:
+            self._hearing.cancel()
+            await asyncio.gather(self._hearing, return_exceptions=True)
         if self._running:
             await asyncio.gather(*self._going, return_exceptions=True)
             _, late = await asyncio.wait(self._running, timeout=grace)

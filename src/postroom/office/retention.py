@@ -9,11 +9,19 @@ from postroom.kernel.reviews import answering
 from postroom.office import sessions
 from postroom.office.guards import holds
 from postroom.office.intake import default_addressee
+from postroom.office.lanes import lane_signals
 from postroom.office.plugins import registry
 from postroom.office.turns import rate_limits
 from postroom.settings.sections import RetentionSettings as Wanted
 
-PROGRESS = ("turn.started", "turn.tool", "turn.progress", "office.started", registry.STOPPED)
+PROGRESS = (
+    "turn.started",
+    "turn.tool",
+    "turn.progress",
+    "office.started",
+    lane_signals.INTERRUPT,
+    registry.STOPPED,
+)
 FACTS = ("turn", answering.RECORD)
 # Of things that change under a name, what they said before; the thing itself is a document.
 DOCUMENTS = (

@@ -93,6 +93,11 @@ class Room:
         return self._core.clock
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other processes may have the same store open."""
+        return self._core.writers > 1
+
+    @property
     def limits(self) -> Limits:
         """How large what is accepted may be."""
         return self._core.options.limits

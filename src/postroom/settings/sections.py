@@ -128,7 +128,7 @@ class LimitSettings(SettingsPart):
         default=8, description="Turns of all agents at the same time, in one process"
     )
     turns_per_provider: dict[str, Count] = Field(
-        default_factory=dict, description="By provider: turns at the same time"
+        default_factory=dict, description="By provider: turns at the same time, over all processes"
     )
     lease_s: Positive = Field(
         default=20, le=DAY_S, description="After this, what a dead process had in hand is taken over"

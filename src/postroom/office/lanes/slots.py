@@ -4,23 +4,40 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 
+from postroom.office.lanes.provider_places import ProviderPlaces
+from postroom.office.ports import RoomPort
 from postroom.providers.protocol import Provider, TurnRequest, TurnStream
 
 Starting = Callable[[], Awaitable[None]]
+TurnPlaces = asyncio.Semaphore | ProviderPlaces
 
 
 class Slots:
-    def __init__(self, at_once: int = 8, per_provider: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        at_once: int = 8,
+        per_provider: Mapping[str, int] | None = None,
+        *,
+        room: RoomPort | None = None,
+        lease_s: float = 20.0,
+    ) -> None:
+        """With a `room` that several processes share, the turns of a provider are counted over all of
+        them."""
         self._all = asyncio.Semaphore(at_once)
         # Settings may write `anthropic_api` for `anthropic-api`.
         counts = {name.replace("_", "-"): count for name, count in (per_provider or {}).items()}
-        self._own = {name: asyncio.Semaphore(count) for name, count in counts.items()}
+        self._own: dict[str, TurnPlaces] = {
+            name: ProviderPlaces(room, name, count, lease_s)
+            if room is not None and room.is_shared
+            else asyncio.Semaphore(count)
+            for name, count in counts.items()
+        }
         self._free = asyncio.Semaphore(2**31)
         # For lanes that may have mail in hand: what waits for its turn is not claimed before.
         self._lanes = asyncio.Semaphore(at_once)
         self._own_lanes = {name: asyncio.Semaphore(count) for name, count in counts.items()}
 
-    def of(self, provider: str) -> asyncio.Semaphore:
+    def of(self, provider: str) -> TurnPlaces:
         return self._own.get(provider.replace("_", "-"), self._free)
 
     def lanes_of(self, provider: str) -> "LanePlaces":
