@@ -65,11 +65,11 @@ async def test_a_place_is_renewed_and_a_store_that_is_away_ends_no_turn(
             failures.append(command)
             raise StoreFailed(path="the store", reason="it is away")
 
-        rooms[0].run = fail  # type: ignore[method-assign]
+        rooms[0].run = fail
         # Its lease ends meanwhile, so that another may have it; the turn here goes on.
         await waiting
         assert failures
-        rooms[0].run = run  # type: ignore[method-assign]
+        rooms[0].run = run
     await two.__aexit__(None, None, None)
     assert "was not renewed" in caplog.text
 

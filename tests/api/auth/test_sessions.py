@@ -6,6 +6,7 @@ from postroom.api.auth.agent_tokens import AgentTokens
 from postroom.api.auth.logins import Logins
 from postroom.api.auth.owner_token import OwnerToken
 from postroom.clock import SystemClock
+from postroom.services.callers import PersonRole
 from tests.api.house import TOKEN, House
 
 
@@ -59,6 +60,26 @@ def test_what_was_ended_stays_ended_after_a_restart(tmp_path: Path) -> None:
         assert again.session(ended) is None
         assert again.session(kept) is not None
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_logins_hold_in_every_api_process_of_the_home(tmp_path: Path) -> None:
+    file, owner, clock = tmp_path / "sessions.json", OwnerToken(TOKEN), SystemClock()
+    one, two = (Logins(owner, clock, file) for _ in range(2))
+    code = one.new_link(PersonRole.VIEWER, "Ann")
+    invitation = two.redeem(code)
+    assert invitation is not None
+    assert (invitation.role, invitation.person) == (PersonRole.VIEWER, "Ann")
+    assert one.redeem(code) is None, "a link works once, wherever it is used"
+    cookie, other = (f"postroom_session={each.begin()}" for each in (one, two))
+    session = two.session(cookie)
+    assert session is not None
+    assert set(one.list_sessions()) == set(two.list_sessions())
+    two.end(session.name)
+    assert one.session(cookie) is None
+    assert one.end_others("") == 1
+    assert two.session(other) is None
+    file.write_text("no sessions")
+    assert two.session(other) is not None, "what cannot be read ends nothing: what was signed still holds"
 
 
 async def test_an_agents_token_ends_with_the_turn_it_was_made_for(still: House) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 
 from postroom.api.auth.owner_token import OwnerToken
+from postroom.api.auth.record_file import RecordFile
 from postroom.clock import SECOND, Clock
 from postroom.errors import NotFound
 from postroom.services import callers
 from postroom.services.callers import Caller, CallerKind, PersonRole
-from postroom.settings import durable
 
 COOKIE = "postroom_session"
 SESSION_S = 7 * 24 * 3600
@@ -67,26 +67,30 @@ class SessionNotFound(NotFound):
 
 class Logins:
     def __init__(self, owner: OwnerToken, clock: Clock, file: Path | None = None) -> None:
-        """`file`: where it is kept which sessions there are and which were ended."""
+        """`file`: where it is kept which sessions there are and which were ended; links are beside it."""
         self._key = owner.signing_key
         self._clock = clock
-        self._links: dict[bytes, Invitation] = {}
-        self._file = file
-        self._sessions = _read(file)
+        self._links = RecordFile(file and file.with_name(f"links-{file.name}"), Invitation)
+        self._sessions = RecordFile(file, KnownSession)
 
     def new_link(self, role: PersonRole | None = None, person: str = "") -> str:
         """A code that logs in once, within a quarter of an hour: the owner, or a person with a role."""
         now = self._clock.now()
-        self._links = {code: link for code, link in self._links.items() if link.ends_at > now}
-        while len(self._links) >= MOST_LINKS:
-            del self._links[next(iter(self._links))]
         code = secrets.token_urlsafe(32)
-        self._links[_digest(code)] = Invitation(now + LINK_S * SECOND, role, person)
+        with self._links.change() as links:
+            for each in [digest for digest, link in links.items() if link.ends_at <= now]:
+                del links[each]
+            while len(links) >= MOST_LINKS:
+                del links[next(iter(links))]
+            links[_digest(code)] = Invitation(now + LINK_S * SECOND, role, person)
         return code
 
     def redeem(self, code: str) -> "Invitation | None":
         """Once; None for a code that was used before, or is too old."""
-        link = self._links.pop(_digest(code), None)
+        if _digest(code) not in self._links.read():
+            return None
+        with self._links.change() as links:
+            link = links.pop(_digest(code), None)
         return link if link is not None and link.ends_at > self._clock.now() else None
 
     def begin(self, role: PersonRole | None = None, person: str = "") -> str:
@@ -100,35 +104,33 @@ class Logins:
         return f"{body}.{self._sign('session', body)}"
 
     def list_sessions(self) -> dict[str, KnownSession]:
-        now = self._clock.now() // SECOND
-        return {
-            name: each for name, each in self._sessions.items() if not each.is_ended and each.ends_at > now
-        }
+        return self._standing(self._sessions.read())
 
     def end(self, name: str) -> None:
         """Its cookie is worth nothing from now on, wherever it is."""
-        if name not in self.list_sessions():
-            raise SessionNotFound(name=name)
-        self._sessions[name].is_ended = True
-        self._save()
+        with self._sessions.change() as sessions:
+            if name not in self._standing(sessions):
+                raise SessionNotFound(name=name)
+            sessions[name].is_ended = True
 
     def end_others(self, name: str) -> int:
         """All but this one; how many there were."""
-        others = [each for each in self.list_sessions() if each != name]
-        for each in others:
-            self._sessions[each].is_ended = True
-        self._save()
+        with self._sessions.change() as sessions:
+            others = [each for each in self._standing(sessions) if each != name]
+            for each in others:
+                sessions[each].is_ended = True
         return len(others)
+
+    def _standing(self, sessions: dict[str, KnownSession]) -> dict[str, KnownSession]:
+        now = self._clock.now() // SECOND
+        return {name: each for name, each in sessions.items() if not each.is_ended and each.ends_at > now}
 
     def _learn(self, name: str, ends_at: int, role: PersonRole | None, person: str) -> None:
         now = self._clock.now() // SECOND
-        self._sessions = {known: each for known, each in self._sessions.items() if each.ends_at > now}
-        self._sessions[name] = KnownSession(now, ends_at, role=role or "owner", person=person)
-        self._save()
-
-    def _save(self) -> None:
-        if self._file is not None:
-            durable.replace(self._file, msgspec.json.encode(self._sessions))
+        with self._sessions.change() as sessions:
+            for each in [known for known, session in sessions.items() if session.ends_at <= now]:
+                del sessions[each]
+            sessions.setdefault(name, KnownSession(now, ends_at, role=role or "owner", person=person))
 
     def session(self, cookie_header: str) -> LoginSession | None:
         value = _cookie(cookie_header)
@@ -139,7 +141,7 @@ class Logins:
         if int(end) <= self._clock.now() // SECOND:
             return None
         role, person = (PersonRole(who[0]), bytes.fromhex(who[1]).decode()) if who else (None, "")
-        known = self._sessions.get(name)
+        known = self._sessions.read().get(name)
         if known is None:
             self._learn(name, int(end), role, person)
         elif known.is_ended:
@@ -150,16 +152,8 @@ class Logins:
         return hmac.new(self._key, f"{purpose} {text}".encode(), hashlib.sha256).hexdigest()
 
 
-def _read(file: Path | None) -> dict[str, KnownSession]:
-    """A file that cannot be read ends nothing: what was signed still holds."""
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, KnownSession]) if file else {}
-    except (OSError, msgspec.DecodeError):
-        return {}
-
-
-def _digest(code: str) -> bytes:
-    return hashlib.sha256(code.encode("utf-8", "surrogateescape")).digest()
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _cookie(header: str) -> str:
