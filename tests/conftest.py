@@ -11,7 +11,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import postroom
 from postroom import Room, SyncRoom
 from postroom.clock import ManualClock
 from postroom.ids import SeededIds
-from tests import mariadb_server, postgres_server
+from tests import mariadb_server, postgres_server, redis_server
 from tests.conformance.promises import check_promises
 
 OpenRoom = Callable[..., AbstractAsyncContextManager[Room]]
@@ -37,6 +37,11 @@ class StoreKind:
     options: dict[str, Any] = field(default_factory=dict)
     count_from_one: Callable[[], None] = lambda: None
     """Where emptying a room is not enough for its queues to be numbered as in a new one."""
+    has_redis: bool = False
+
+    def open_with(self) -> dict[str, Any]:
+        """Options of a room."""
+        return {**self.options, "redis": redis_url()} if self.has_redis else self.options
 
 
 def postgres_url(folder: Path) -> str:
@@ -54,6 +59,17 @@ def mariadb_url(folder: Path) -> str:
     return server.url_of_empty_room(folder)
 
 
+def redis_url() -> str:
+    server = redis_server.shared_server()
+    if server is None:
+        pytest.skip("Redis is not installed: apt-get install redis-server")
+    return server.url
+
+
+POSTGRES = StoreKind("postgres", postgres_url, frozenset({"reopen", "share"}))
+MARIADB = StoreKind(
+    "mariadb", mariadb_url, frozenset({"reopen", "share"}), count_from_one=mariadb_server.count_from_one
+)
 STORES = (
     StoreKind(
         "sqlite",
@@ -63,14 +79,13 @@ STORES = (
         {"durability": "relaxed"},
     ),
     StoreKind("memory", lambda folder: "memory://"),
-    StoreKind("postgres", postgres_url, frozenset({"reopen", "share"})),
-    StoreKind(
-        "mariadb",
-        mariadb_url,
-        frozenset({"reopen", "share"}),
-        count_from_one=mariadb_server.count_from_one,
-    ),
+    POSTGRES,
+    MARIADB,
+    replace(POSTGRES, name="postgres+redis", has_redis=True),
+    replace(MARIADB, name="mariadb+redis", has_redis=True),
 )
+# Where Redis has a part: this runs with it always, all others among the slow tests.
+WITH_REDIS = ("test_wakeups",)
 
 
 # A shared machine may be slow at any moment, and a test that fails must fail again.
@@ -87,6 +102,18 @@ settings.register_profile(
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("postroom")
     config.addinivalue_line("markers", "needs(capability): skipped on stores that cannot do this")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        kind = (
+            item.callspec.params.get("store_kind")
+            if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+            else None
+        )
+        if isinstance(kind, StoreKind) and kind.has_redis and item.path.stem not in WITH_REDIS:
+            item.add_marker(pytest.mark.slow)
 
 
 _failed = pytest.StashKey[bool]()
@@ -124,7 +151,7 @@ def open_room(
     @asynccontextmanager
     async def opened(**options: Any) -> AsyncIterator[Room]:
         async with postroom.open(
-            store_kind.url(tmp_path), **_still(clock, {**store_kind.options, **options})
+            store_kind.url(tmp_path), **_still(clock, {**store_kind.open_with(), **options})
         ) as room:
             yield room
             if not (room._closed or request.node.stash.get(_failed, False)):
@@ -153,7 +180,7 @@ def open_sync(
     @contextmanager
     def opened(**options: Any) -> Iterator[SyncRoom]:
         with postroom.open_sync(
-            store_kind.url(tmp_path), **_still(clock, {**store_kind.options, **options})
+            store_kind.url(tmp_path), **_still(clock, {**store_kind.open_with(), **options})
         ) as room:
             yield room
             if not (room._closed or request.node.stash.get(_failed, False)):

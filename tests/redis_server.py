@@ -1,8 +1,11 @@
 """A Redis server of a test's own: in a temporary folder, on its own socket."""
 
+import atexit
+import functools
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -53,3 +56,16 @@ class RedisServer:
         """One command."""
         with redis.Redis.from_url(self.url) as client:
             client.execute_command(*words)
+
+
+@functools.cache
+def shared_server() -> RedisServer | None:
+    """One for all tests of this process that do it no harm; None where Redis is not installed."""
+    program = find_server()
+    if program is None:
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="postroom-redis-"))
+    server = RedisServer(program, folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(server.stop)
+    return server

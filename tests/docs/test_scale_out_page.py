@@ -39,7 +39,9 @@ def follow(house: HouseProcess, url: str, line: str) -> None:
     }.items():
         line = line.replace(shown, meant)
     *variables, program = line.split("postroom ", 1)
-    house.env.update(word.split("=", 1) for word in " ".join(variables).split())
+    for word in " ".join(variables).split():
+        name, _, value = word.partition("=")
+        house.env[name] = value
     house.cli(*shlex.split(program))
 
 
