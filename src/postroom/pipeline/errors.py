@@ -184,6 +184,7 @@ class NothingToReplay(Conflict):
 
 
 class SourceUnknown(Invalid):
-    """The pipeline cannot read the store {url}. It reads sqlite:///path/to/file.db."""
+    """The pipeline cannot read the store {url}. It reads sqlite:///path/to/file.db, postgresql://… and
+    mariadb://…"""
 
     code = "SOURCE_UNKNOWN"

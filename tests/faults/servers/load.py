@@ -1,19 +1,22 @@
-"""A process of the load: `publisher COUNT` or `worker`, at an address. Its clock may be wrong.
+"""A process of the load: `publisher FILE`, until there is the file, or `worker`. Its clock may be wrong.
 
 It knows what any program knows: what could not be told is tried again, with the same key.
 """
 
+import itertools
 import sys
 import time
+from pathlib import Path
 
 import postroom
 from postroom.errors import ClaimLost, PostroomError
 
 LEASE_S = 3.0
+PACE_S = 0.01
 
 
-def publish(room: postroom.SyncRoom, count: int) -> None:
-    for number in range(count):
+def publish(room: postroom.SyncRoom, stop: Path) -> None:
+    for number in itertools.takewhile(lambda _: not stop.exists(), itertools.count()):
         while True:
             try:
                 room.publish("jobs", number, key=str(number))
@@ -21,6 +24,7 @@ def publish(room: postroom.SyncRoom, count: int) -> None:
             except PostroomError:
                 time.sleep(0.05)
         print(number, flush=True)
+        time.sleep(PACE_S)
 
 
 def work(room: postroom.SyncRoom) -> None:
@@ -44,7 +48,7 @@ def main(url: str, redis: str, ahead_s: str, role: str, *rest: str) -> None:
         try:
             with postroom.open_sync(url, actor=role, redis=redis or None) as room:
                 print("ready", flush=True)
-                publish(room, int(rest[0])) if role == "publisher" else work(room)
+                publish(room, Path(rest[0])) if role == "publisher" else work(room)
                 return
         except PostroomError as error:
             print(f"again: {error}", file=sys.stderr, flush=True)

@@ -200,7 +200,8 @@ class SqliteSource(msgspec.Struct, frozen=True):
             for table in ("messages", "archive"):
                 c = _PARTS[table]["c"]
                 asked: list[tuple[str, Any]] = [
-                    (f"CAST({c}.body AS TEXT) LIKE ? ESCAPE '!'", f"%{_escaped(word)}%") for word in words
+                    (self._find_words(f"{c}.body"), self._write_pattern(f"%{_escaped(word)}%"))
+                    for word in words
                 ]
                 if agent:
                     asked.append((f"? IN ({c}.agent, {c}.from_agent)", agent))
@@ -210,12 +211,18 @@ class SqliteSource(msgspec.Struct, frozen=True):
                     asked.append((f"? IN ({c}.sender, {c}.sender_id)", sender))
                 if since is not None:
                     asked.append(("m.created_at >= ?", since))
-                clause = " AND ".join(each for each, _ in asked) or "1"
+                clause = " AND ".join(each for each, _ in asked) or "1 = 1"
                 sql = _BRIEF.format(table=table, clause=clause, **_PARTS[table]).replace(
                     "LIMIT", "ORDER BY m.seq DESC LIMIT"
                 )
                 rows += _dicts(db, sql, (*(value for _, value in asked), limit))
         return rows
+
+    def _find_words(self, column: str) -> str:
+        return f"CAST({column} AS TEXT) LIKE ? ESCAPE '!'"
+
+    def _write_pattern(self, text: str) -> str:
+        return text
 
     def ledger(self, after: int, up_to: int, wanted: Sequence[Wanted] = ()) -> Iterator[pa.RecordBatch]:
         """Events of a range, in order."""
@@ -319,8 +326,11 @@ def _escaped(word: str) -> str:
 
 def _dicts(db: apsw.Connection, sql: str, bindings: tuple[Any, ...]) -> list[dict[str, Any]]:
     cursor = db.execute(sql, bindings)
-    rows = cursor.fetchall()
-    return [dict(zip(_BRIEF_NAMES, row, strict=True)) for row in rows]
+    found: list[dict[str, Any]] = [dict(zip(_BRIEF_NAMES, row, strict=True)) for row in cursor.fetchall()]
+    for row in found:
+        if isinstance(row["body"], bytes):  # as servers give it
+            row["body"] = row["body"].decode("utf-8", "replace")
+    return found
 
 
 _BRIEF_NAMES = (
@@ -338,7 +348,12 @@ def _one(db: apsw.Connection, sql: str, *bindings: int) -> tuple[Any, ...]:
 
 
 def open_source(url: str) -> SqliteSource:
-    """The source behind a store's address. Servers join here when their stores do."""
+    """The source behind a store's address."""
+    from postroom.pipeline.sources.server import open_server
+
+    server = open_server(url)
+    if server is not None:
+        return server
     path = url.removeprefix(PREFIX) if url.startswith(PREFIX) else url
     if not path or "://" in path:
         raise SourceUnknown(url=url)
