@@ -197,3 +197,9 @@ async def test_a_run_that_cannot_be_started_waits_for_its_next_time(
         await asyncio.gather(keeping, return_exceptions=True)
     assert tries == ["schedule"]
     assert runs.due() == NOON + 3600 * SECOND
+
+
+def test_the_password_of_a_server_is_on_no_command_line() -> None:
+    url = "postgresql://me:secret@db.example/postroom"
+    assert not any("secret" in word for word in launch.command_line(url, "lake"))
+    assert "--store" in launch.command_line("room.db", "lake")

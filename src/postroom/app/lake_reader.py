@@ -51,15 +51,18 @@ class StoreLakeReader:
 
     @property
     def _source(self) -> "SqliteSource | None":
-        """None for a store that the pipeline cannot read yet; then the lake answers alone."""
+        """None for a store that the pipeline cannot read; then the lake answers alone."""
         from postroom.pipeline.errors import SourceUnknown
+        from postroom.pipeline.sources.server import ServerSource
         from postroom.pipeline.sources.sqlite import open_source
 
         try:
             found = open_source(self._store) if self._store else None
         except SourceUnknown:
             return None
-        return found if found is not None and Path(found.path).is_file() else None
+        if found is None or isinstance(found, ServerSource):
+            return found
+        return found if Path(found.path).is_file() else None
 
     @contextmanager
     def _engine(self) -> "Iterator[QueryEngine]":

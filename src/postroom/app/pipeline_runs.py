@@ -81,6 +81,7 @@ class PipelineRuns:
         from postroom.pipeline.jobs.launch import launch
         from postroom.pipeline.lake.lease import read_holder
         from postroom.pipeline.lake.opening import open_lake
+        from postroom.pipeline.sources.server import ServerSource
         from postroom.pipeline.sources.sqlite import open_source
 
         settings = self._settings().pipeline
@@ -91,7 +92,8 @@ class PipelineRuns:
             other = read_holder(open_lake(str(self._lake.folder)))
             if other is not None:
                 raise PipelineBusy(lake=str(self._lake.folder), pid=other.pid, since=other.since)
-            store = open_source(self._store).path
+            source = open_source(self._store)
+            store = source.url if isinstance(source, ServerSource) else source.path
             ages = [word for name, age in settings.keep.items() for word in ("--keep", f"{name}={age}")]
             lineage = ("--lineage", settings.lineage) if settings.lineage else ()
             words = ("--memory", str(settings.memory_mb), *ages, *lineage, *more)

@@ -36,7 +36,9 @@ _NEEDED_PARTS = (
 
 
 def command_line(store: str, lake: str, *more: str) -> list[str]:
-    named = ["--store", store, "--lake", lake]
+    """An address may hold a password, which everybody on the machine could read here: it goes by the
+    environment."""
+    named = [*([] if _is_address(store) else ["--store", store]), "--lake", lake]
     return [sys.executable, "-m", "postroom", "pipeline", "run", *named, "--json", *more]
 
 
@@ -56,7 +58,7 @@ def launch(
     with log.open("ab") as said, (answer or log).open("wb" if answer else "ab") as told:
         process = subprocess.Popen(
             command_line(store, lake, *more),
-            env=needed(environment),
+            env={**needed(environment), **({"POSTROOM_STORE": store} if _is_address(store) else {})},
             stdin=subprocess.DEVNULL,
             stdout=told,
             stderr=said,
@@ -66,6 +68,10 @@ def launch(
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, process.pid, 10)
     return process
+
+
+def _is_address(store: str) -> bool:
+    return "://" in store
 
 
 def needed(environment: Mapping[str, str]) -> dict[str, str]:

@@ -88,7 +88,7 @@ def search(
         limit=limit,
     )
     with _lake(at, lake) as engine:
-        found = find(engine, source_of(at) if at.has_file else None, wanted)
+        found = find(engine, source_of(at) if at.is_readable else None, wanted)
     at.out.show(
         found,
         table(
@@ -114,7 +114,7 @@ def trace(
     from postroom.pipeline.serving.traces import tree
 
     with _lake(at, lake) as engine:
-        found = find(engine, source_of(at) if at.has_file else None, wanted)
+        found = find(engine, source_of(at) if at.is_readable else None, wanted)
     total = found["summary"]
     starred = any(each.get("critical") for each in found["spans"])
     at.out.show(

@@ -34,8 +34,10 @@ def lake_of(at: CommandContext, named: str | None) -> "Lake":
 
 
 def source_of(at: CommandContext, feed: str | None = None) -> "SqliteSource":
-    from postroom.pipeline.sources.sqlite import SqliteSource
+    from postroom.pipeline.sources.sqlite import SqliteSource, open_source
 
+    if at.has_server:
+        return open_source(at.url)  # which every executor reaches by itself
     path = at.path
     if not path.is_file():
         raise NoStore(path=str(path))

@@ -414,7 +414,7 @@ def status(at: CommandContext, lake: LakeOption = None) -> None:
     found = lake_of(at, lake)
     from postroom.pipeline.serving.status import status as look
 
-    source = source_of(at) if at.has_file else None
+    source = source_of(at) if at.is_readable else None
     state = look(found, source)
     running = state["running"]
     at.out.show(

@@ -95,7 +95,7 @@ class CommandContext:
             raise InvalidField(
                 named_by, "memory:// would be gone when this command ends; name a file instead"
             )
-        if url.startswith(SERVERS):
+        if self.has_server:
             raise InvalidField(
                 named_by,
                 "is a database server, and commands about queues and messages reach it through the office"
@@ -112,7 +112,17 @@ class CommandContext:
     @property
     def has_file(self) -> bool:
         """Whether the store is a file that is there."""
-        return not self.url.startswith(SERVERS) and self.path.is_file()
+        return not self.has_server and self.path.is_file()
+
+    @property
+    def has_server(self) -> bool:
+        """Whether the store is on a database server."""
+        return self.url.startswith(SERVERS)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the pipeline's readers have something to read."""
+        return self.has_server or self.has_file
 
     @property
     def is_served(self) -> bool:
