@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
+import psycopg
 import pyarrow as pa
 import pytest
 
@@ -30,16 +31,24 @@ def sources(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[SqliteSourc
         room.publish("jobs", "an answer", correlation_id=talk, causation_id=talk)
         room.run(c.AddRecord(kind="turn", key="a\x00b", data={"n": 1}))
         room.cancel(talk, reason="a\x00b")
-        # What has ended is archived, and the ledger goes on.
         room.publish("jobs", "the last")
     move_store(f"sqlite:///{file}", url, silent)
+    mix(url)
     source = open_source(url)
     assert isinstance(source, ServerSource)
     return open_source(str(file)), pickle.loads(pickle.dumps(source))
 
 
-def table(batches: Iterator[pa.RecordBatch], key: str) -> pa.Table:
-    return pa.Table.from_batches(list(batches)).combine_chunks().sort_by(key)
+def mix(url: str) -> None:
+    """Rows of a server lie in any order: here a change has put some behind the others."""
+    if url.startswith("postgresql"):
+        with psycopg.connect(url) as db:
+            db.execute("UPDATE ledger SET actor = actor WHERE seq % 3 = 0")
+            db.execute("UPDATE records SET kind = kind WHERE id % 3 = 0")
+
+
+def table(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(list(batches)).combine_chunks()
 
 
 def test_every_range_is_the_same(
@@ -50,13 +59,14 @@ def test_every_range_is_the_same(
     snapshot = file.snapshot()
     assert moved.snapshot() == snapshot
     assert snapshot.head > 50
-    ways = {"ledger": "seq", "packed": "seq", "records": "id", "ended": "seq", "rows": "seq"}
-    for way, key in ways.items():
-        one, other = (table(getattr(each, way)(0, snapshot.head), key) for each in sources)
+    for way in ("ledger", "packed", "records", "ended", "rows"):
+        one, other = (table(getattr(each, way)(0, snapshot.head)) for each in sources)
         assert one.num_rows, way
+        if way in ("ended", "rows"):  # the archive's come last from a file
+            one, other = one.sort_by("seq"), other.sort_by("seq")
         assert other.equals(one), way
     some = [Wanted("type", ("message.completed", "message.cancelled"))]
-    one, other = (table(each.ledger(3, snapshot.head - 1, some), "seq") for each in sources)
+    one, other = (table(each.ledger(3, snapshot.head - 1, some)) for each in sources)
     assert other.equals(one)
     assert 0 < one.num_rows < 10
 
@@ -66,7 +76,7 @@ def test_what_the_driver_asks_is_answered_the_same(sources: tuple[SqliteSource, 
     head = file.snapshot().head
     for seq in (0, 1, head, head + 1):
         assert moved.hash_of(seq) == file.hash_of(seq)
-    [middle] = [row["time"] for row in table(file.ledger(head // 2, head // 2 + 1), "seq").to_pylist()]
+    [middle] = [row["time"] for row in table(file.ledger(head // 2, head // 2 + 1)).to_pylist()]
     for moment in (0, middle, middle + 1, 2**60):
         assert moved.seq_before(moment) == file.seq_before(moment)
         assert moved.record_before(moment) == file.record_before(moment)

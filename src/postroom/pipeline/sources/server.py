@@ -107,6 +107,9 @@ class ServerSource(SqliteSource, frozen=True, kw_only=True):
         schema = pa.schema([(name, _TYPES[kind]) for kind, name in _COLUMN.findall(types)])
         with self._look() as db:
             rows = db.execute(rest, bindings).fetchall()
+        # A server gives them in any order: by the event that ended them, and by their own number.
+        by_event = schema.get_field_index("ended_seq")
+        rows.sort(key=lambda row: (row[by_event] if by_event >= 0 else 0, row[0]))
         columns = list(zip(*rows, strict=True)) or [()] * len(schema)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -137,7 +137,9 @@ class SqliteSource(msgspec.Struct, frozen=True):
             low, high = _one(db, "SELECT coalesce(min(seq), 1), coalesce(max(seq), 0) + 1 FROM ledger")
             while low < high:
                 middle = (low + high) // 2
-                found = db.execute("SELECT time FROM ledger WHERE seq >= ? LIMIT 1", (middle,)).fetchone()
+                found = db.execute(
+                    "SELECT time FROM ledger WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
+                ).fetchone()
                 if found is not None and found[0] < time:
                     low = middle + 1
                 else:
