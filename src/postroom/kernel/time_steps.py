@@ -19,11 +19,11 @@ class TimeStep(msgspec.Struct, frozen=True):
     to: int
 
 
-_decode = msgspec.json.Decoder(list[TimeStep]).decode
+decode_steps = msgspec.json.Decoder(list[TimeStep]).decode
 
 
 def read_steps(fact: Fact | None) -> list[TimeStep]:
-    return [] if fact is None else _decode(fact.data)
+    return [] if fact is None else decode_steps(fact.data)
 
 
 def rising_parts(low: int, high: int, steps: Sequence[TimeStep]) -> list[tuple[int, int]]:

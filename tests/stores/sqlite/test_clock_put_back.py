@@ -15,6 +15,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.budgets.model import Charge
 from postroom.kernel.housekeeping.housekeepers import PRUNER, Retention
 from postroom.kernel.states import State
+from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.runtime import SyncRoom
 from postroom.services.message_events import events_of
 
@@ -160,7 +161,7 @@ def test_what_waits_for_a_budget_still_goes_on_with_its_thaw(room: SyncRoom, clo
 
 
 def test_events_are_found_on_both_sides_of_the_place_where_time_goes_back(
-    room: SyncRoom, clock: ManualClock
+    room: SyncRoom, clock: ManualClock, tmp_path: Path
 ) -> None:
     [wrong] = [each for each in room.messages(queue="default/jobs").messages if each.body == "short-lived"]
     room.run(c.SetTimeBack(to=clock.now()))
@@ -175,6 +176,11 @@ def test_events_are_found_on_both_sides_of_the_place_where_time_goes_back(
         assert types == ["message.published", "message.claimed", "message.completed"]
     start = room.look(lambda reader: reader.last_before(clock.now()))
     assert [event.type for event in room.events(start)] == ["message.claimed", "message.completed"]
+    # The pipeline looks at the file itself: from the earlier place on, up to the later one.
+    source = SqliteSource(str(tmp_path / "postroom.db"))
+    assert source.seq_before(clock.now(), latest=True) == start
+    wrong_time = next(event.seq for event in room.events() if event.time > START + DAY * SECOND)
+    assert source.seq_before(clock.now()) == wrong_time - 1
 
 
 def test_records_after_the_place_are_kept_for_a_reader_that_stands_before_it(

@@ -180,7 +180,7 @@ def _live_on(
     after: int,
     until: int | None,
 ) -> None:
-    up_to = source.snapshot().head if until is None else source.seq_before(until + 1)
+    up_to = source.snapshot().head if until is None else source.seq_before(until + 1, latest=True)
     names = pa.array([*lives, *rows], pa.string())
     for batch in source.ledger(after, up_to):
         tenant, name = wanted

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from postroom.errors import StoreCorrupt, StoreError
 from postroom.kernel.ledger import GENESIS
+from postroom.kernel.time_steps import KEY, decode_steps, rising_parts
 from postroom.pipeline.errors import SourceUnknown
 from postroom.stores.sqlite.migrate import APPLICATION_ID
 
@@ -131,20 +132,17 @@ class SqliteSource(msgspec.Struct, frozen=True):
                 ).fetchone()
         return found[0] if found else None
 
-    def seq_before(self, time: int) -> int:
-        """The number of the last event before a moment. Times only rise, so it is found by halving."""
+    def seq_before(self, time: int, *, latest: bool = False) -> int:
+        """The number of the last event before a moment; where time was set back there may be two."""
         with self._look() as db:
             low, high = _one(db, "SELECT coalesce(min(seq), 1), coalesce(max(seq), 0) + 1 FROM ledger")
-            while low < high:
-                middle = (low + high) // 2
-                found = db.execute(
-                    "SELECT time FROM ledger WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
-                ).fetchone()
-                if found is not None and found[0] < time:
-                    low = middle + 1
-                else:
-                    high = middle
-        return low - 1
+            steps = db.execute(
+                "SELECT data FROM documents WHERE (tenant, kind, key) = (?, ?, ?)", KEY
+            ).fetchone()
+            parts = rising_parts(low, high, decode_steps(steps[0]) if steps else [])
+            found = [(_first_at(db, time, *part), part) for part in parts]
+        inside = [at for at, (_, end) in found if at < end] or [high]
+        return (max if latest else min)(inside) - 1
 
     def record_before(self, time: int) -> int:
         with self._look() as db:
@@ -340,6 +338,18 @@ _BRIEF_NAMES = (
     "hop", "created_at", "finished_at", "failure_kind", "failure_reason", "channel", "sender", "sender_id",
     "agent", "from_agent", "body",
 )  # fmt: skip
+
+
+def _first_at(db: apsw.Connection, time: int, low: int, high: int) -> int:
+    """Times only rise here, so it is found by halving."""
+    while low < high:
+        middle = (low + high) // 2
+        found = db.execute("SELECT time FROM ledger WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)).fetchone()
+        if found is not None and found[0] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def _one(db: apsw.Connection, sql: str, *bindings: int) -> tuple[Any, ...]:
