@@ -3,8 +3,15 @@
 import os
 from pathlib import Path
 
+from tests.runtime.test_clock_watch import Machine
+
+import postroom
 from postroom.clock import SECOND
+from postroom.office.combined_replies import ReplyCombiner
 from postroom.office.file_retention import DAY_S, FileRetention
+from postroom.office.ledger_follower import LedgerFollower
+from postroom.office.turns.replies import ReplyRules
+from postroom.runtime.clock_watch import REST_S
 
 NOW_S = 1_800_000_000
 
@@ -52,3 +59,19 @@ def test_a_link_leaves_and_what_it_leads_to_stays(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_tidy(tmp_path: Path) -> None:
     assert FileRetention(folder=tmp_path / "nowhere").tidy(NOW_S * SECOND) == 0
+
+
+async def test_files_stay_while_the_clock_may_be_wrong(tmp_path: Path) -> None:
+    machine, file = Machine(), put(tmp_path, "files/report.txt", days_ago=0)
+    async with postroom.open(str(tmp_path / "room.db"), housekeeping=False) as room:
+        shelf = FileRetention(folder=tmp_path / "files", days=30)
+        clerk = LedgerFollower(
+            room, ReplyCombiner(room, ReplyRules()), [], [], shelf=shelf, clock=machine.clock
+        )
+        room._core.clock_watch = machine.watch()
+        machine.clock.advance(31 * DAY_S)
+        await clerk.remove_old_files()
+        assert file.exists()
+        machine.run(REST_S)
+        await clerk.remove_old_files()
+        assert not file.exists(), "the clock is believed in the end"

@@ -122,11 +122,13 @@ class RoomCore:
         engines = [self._make_engine(rng, breaker) for _ in range(self.writers)]
         self.committer = Committer(store, engines, self.wakeups)
         store.listen(self._hear)
-        watch = None
+        self.clock_watch = None
         if options.clock is None:
             with store.reader() as reads:
-                watch = ClockWatch(self.clock, reads.chain().head.time)
-        self.housekeeping = HousekeepingLoop(self.committer.execute, self.clock, self.actor, watch=watch)
+                self.clock_watch = ClockWatch(self.clock, reads.chain().head.time)
+        self.housekeeping = HousekeepingLoop(
+            self.committer.execute, self.clock, self.actor, watch=self.clock_watch
+        )
         self.directory = MessageViews(self._queue_name, self._subscription_name)
 
     def _make_engine(self, rng: random.Random, breaker: Breaker) -> Engine:

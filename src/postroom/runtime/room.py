@@ -189,6 +189,11 @@ class Room:
             )
             self.run(release).add_done_callback(lambda future: future.exception())
 
+    def may_delete(self) -> bool:
+        """Not right after the clock jumped ahead: it may be wrong, and what is gone does not come back."""
+        watch = self._core.clock_watch
+        return watch is None or watch.may_delete()
+
     async def look(self, question: Callable[[Reader], T], *, quick: bool = False) -> T:
         """Ask the store anything; all of one question is answered from one snapshot.
 

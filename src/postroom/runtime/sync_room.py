@@ -184,6 +184,15 @@ class SyncRoom:
             taken = self._wait_and_claim(command, wait)
         return taken.messages
 
+    def may_delete(self) -> bool:
+        """Not right after the clock jumped ahead: it may be wrong, and what is gone does not come back.
+
+        >>> room.may_delete()
+        True
+        """
+        watch = self._core.clock_watch
+        return watch is None or watch.may_delete()
+
     def look(self, question: Callable[[Reader], T], *, quick: bool = False) -> T:
         """Ask the store anything; all of one question is answered from one snapshot. Here all are `quick`.
 
