@@ -1,6 +1,7 @@
 """A clock that was days ahead and came back: nothing stands still, nothing goes early, it can be cured."""
 
 import contextlib
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -59,23 +60,30 @@ def open_room(path: Path, clock: ManualClock) -> contextlib.AbstractContextManag
     return postroom.open_sync(str(path), clock=clock, housekeeping=False, retention=KEEP, actor="right")
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(START)
-
-
-@pytest.fixture
-def room(tmp_path: Path, clock: ManualClock) -> Iterator[SyncRoom]:
-    """As it is found by a process with the right clock."""
-    path = tmp_path / "postroom.db"
-    with open_room(path, clock) as before:
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of a store that a process with the wrong clock has used."""
+    folder = tmp_path_factory.mktemp("wrong")
+    path = folder / "postroom.db"
+    with open_room(path, ManualClock(START)) as before:
         for queue in ("jobs", "held", "ticks"):
             before.create_queue(queue, visibility_timeout_s=30)
         before.record("note", "early", {})
     wrong = str(START + AHEAD * SECOND)
     subprocess.run([sys.executable, "-c", WRONG, str(path), wrong], check=True, timeout=300)
-    clock.advance(10)
-    with open_room(path, clock) as found:
+    return folder
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(START + 10 * SECOND)
+
+
+@pytest.fixture
+def room(left_behind: Path, tmp_path: Path, clock: ManualClock) -> Iterator[SyncRoom]:
+    """As it is found by a process with the right clock."""
+    shutil.copytree(left_behind, tmp_path, dirs_exist_ok=True)
+    with open_room(tmp_path / "postroom.db", clock) as found:
         yield found
 
 
@@ -216,6 +224,6 @@ def test_messages_that_expired_by_the_wrong_clock_are_counted(tmp_path: Path, cl
         room.run(c.Reserve(holder="early", charges=(Charge("purse", 5),), seconds=600))
         clock.advance(AHEAD)
         assert room.claim("jobs") == []
-        clock.set(START + SECOND)
+        clock.set(START + 11 * SECOND)
         assert room.run(c.SetTimeBack(to=clock.now())).ended == 1
         assert room.get(lost).state is State.EXPIRED
