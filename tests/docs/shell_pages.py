@@ -114,13 +114,16 @@ PAGES = (
         before="""
             work() { grep -q world <<<"$1"; }
             postroom team add dev assistant --leader assistant
+            git config --global user.name Ann
+            git config --global user.email ann@example.org
+            git init -q ~/notes
+            git -C ~/notes commit -q --allow-empty -m first
         """,
         names={
             "01890a5d-ac96-774b-bcce-b302099a8057":
                 "$(postroom publish jobs '{\"hello\": \"world\"}' --key greeting-1 --json | jq -r .id)",
             "/mnt/old/": "old/",
             "/somewhere/else/": "",
-            "4f1c9ab2": "$(jq -r .hash heads.jsonl)",
         },
     ),
     ShellPage(
