@@ -10,7 +10,9 @@ import pytest
 from postroom.channels.chat_rules import ChatRules
 from postroom.channels.loop_guard import LoopGuard
 from postroom.clock import ManualClock, SystemClock
+from postroom.kernel.states import OPEN
 from postroom.office.chat_preferences import BusyMode, NoiseLevel
+from postroom.office.guards import pauses
 from postroom.office.pairing import SenderRole
 from postroom.providers.protocol import Finished, TextChunk, TurnRequest
 from postroom.testing import HeldClock
@@ -156,6 +158,42 @@ async def test_progress_is_edited_into_one_message_where_the_platform_can(tmp_pa
         [shown] = telegram.transcript.select("step")
         assert [*shown.edits, shown.text][-1].startswith("step 2")
         assert shown.edits
+
+
+async def test_who_waits_long_is_told_for_what_once_and_after_a_restart_too(
+    fake: Any, tmp_path: Path
+) -> None:
+    rules = ChatRules(long_turn_s=0.1)
+    async with open_chat_office(tmp_path, PLATFORM, fake, echo) as office:
+        await office.pair()
+        await pauses.pause_all(office.room)
+        await office.write("is anybody there?")
+        await until(lambda: holds(office, 1))
+    async with open_chat_office(tmp_path, PLATFORM, fake, echo, rules=rules) as office:
+        [told] = await office.hear("Your message is not answered yet.")
+        assert "Everybody is paused, until the owner lets them go on." in told.text
+        assert "/why tells more" in told.text
+        await office.write("hello?")
+        [more] = await office.hear("2 messages are not answered yet.")
+        assert more.reply_to != told.reply_to
+    async with open_chat_office(tmp_path, PLATFORM, fake, echo, rules=rules) as office:
+        await pauses.resume_all(office.room)
+        await office.hear("echo: is anybody there?")
+        assert len(fake.transcript.select("not answered yet")) == 2
+
+
+async def holds(office: ChatOffice, count: int) -> bool:
+    page = await office.room.messages(scope="office", message_type="office.mail", state=list(OPEN))
+    return len(page.messages) == count
+
+
+async def test_a_message_that_the_owner_cancels_is_told_to_who_wrote_it(office: ChatOffice) -> None:
+    await pauses.pause_all(office.room)
+    await office.write("never mind")
+    await until(lambda: holds(office, 1))
+    page = await office.room.messages(scope="office", message_type="office.mail")
+    await office.room.cancel(page.messages[0].id)
+    await office.hear("Your message to @lead was cancelled")
 
 
 def test_who_writes_too_fast_is_slowed_down_and_loses_nothing() -> None:

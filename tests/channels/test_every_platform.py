@@ -9,7 +9,7 @@ import pytest
 from postroom.clock import SystemClock
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
-from postroom.providers.protocol import Finished, TurnRequest, Usage
+from postroom.providers.protocol import Finished, TextChunk, TurnRequest, Usage
 from postroom.testing import Attachment, HeldClock
 from tests.acceptance.office import until
 from tests.channels.chat_platforms import PLATFORMS, ChatOffice, ChatPlatform, open_chat_office
@@ -42,6 +42,12 @@ def act(folder: Path, request: TurnRequest) -> Any:
     if "report" in asked:
         (folder / "work" / "lead" / "report.txt").write_text("the report")
         return "here it is [send_file: report.txt]"
+    if "in steps" in asked:
+        steps = [
+            TextChunk(text=f"step {part} [@coder: please look] [#dev: hear, hear]", part=part)
+            for part in (0, 1)
+        ]
+        return [*steps, TextChunk(text="done", part=2), Finished(text="done in steps [@coder: please look]")]
     if "long" in asked:
         return LONG
     if "expensive" in asked:
@@ -98,7 +104,16 @@ async def test_the_whole_way_of_a_conversation(platform: ChatPlatform, fake: Any
         await office.hear("echo: good morning")
         await office.write("please hand it on")
         await office.hear("the colleague has looked")
-        assert not [text for text in fake.transcript.texts() if "[@" in text]
+
+        await office.command("mode steps")
+        await office.hear("What you hear: steps")
+        await office.write("now in steps")
+        await office.hear("done in steps")
+        await office.hear("step 0")
+        await office.command("mode default")
+        await office.hear("the colleague has looked", 2)
+        shown = [text for each in fake.transcript.deliveries for text in (each.text, *each.edits)]
+        assert not [text for text in shown if "[@" in text or "[#" in text]
 
         await office.write("read this", files=[Attachment("plan.txt", b"the plan", "text/plain")])
         await office.hear("read this")
