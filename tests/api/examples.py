@@ -19,6 +19,7 @@ from postroom.office import queues
 from postroom.office.pairing import Pairings
 from tests.api.house import House, opened
 from tests.office.imports import installations
+from tests.services.office.test_unconfirmed_replies import leave_unconfirmed
 
 SPEC = {
     "title": "Refund?",
@@ -164,6 +165,9 @@ OFFICE: list[Line] = [
     post("/api/pairing/approve", {"code": "{code}"}),
     delete("/api/pairing/pending/{code}?code={other}"),
     delete("/api/pairing/{channel}/{sender}?channel=telegram&sender=7001"),
+    get("/api/unconfirmed", keep="lost=0.id again=1.id"),
+    post("/api/unconfirmed/{reply_id}/dismiss?reply_id={lost}"),
+    post("/api/unconfirmed/{reply_id}/resend?reply_id={again}"),
     get("/api/guards", keep="account=budgets.0.account"),
     post("/api/guards/budget", {"account": "{account}", "usd": 200}),
     post("/api/guards/raise", {"conversation": "web:m1", "usd": 20}),
@@ -415,6 +419,8 @@ async def _prepared(house: House, folder: Path) -> dict[str, str]:
     pairings = Pairings(house.room, house.deps.clock)
     for number in (7001, 7002):
         await pairings.admit("telegram", str(number), "Ben")
+    for number in range(2):
+        await leave_unconfirmed(house, f"The report is ready, part {number}.")
     chats = house.home / "chats" / "dev"
     chats.mkdir(parents=True)
     (chats / "2026-11-01_10-00-00.md").write_text("# Talk\n")

@@ -33,6 +33,7 @@ from postroom.api.office import (
     settings,
     tasks,
     teams,
+    unconfirmed,
 )
 from postroom.api.office.fast_messages import FastMessages
 from postroom.api.responses import Json, error_body
@@ -56,6 +57,7 @@ PARTS = (
     schedules,
     services,
     pairing,
+    unconfirmed,
     hooks,
     guards,
     conversations,

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from postroom.channels.model import Address, Piece
+from postroom.services import unconfirmed_replies
 
 # The kind of document under which open and ambiguous deliveries are kept, by the id of the reply's message.
-DELIVERY = "delivery"
+DELIVERY = unconfirmed_replies.KIND
 
 
 class PieceState(StrEnum):

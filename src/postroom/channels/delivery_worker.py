@@ -146,6 +146,9 @@ class DeliveryWorker:
         pieces = await asyncio.to_thread(
             degradation.make_pieces, reply, self._channel.capabilities, self._folders
         )
+        if isinstance(message.body, dict) and "pieces" in message.body:
+            # Sent again: they were made for this platform already.
+            pieces += msgspec.convert(message.body["pieces"], list[Piece])
         planned = tuple(PlannedPiece(piece=piece) for piece in pieces)
         return _Delivery(message, DeliveryPlan(channel=self._name, address=address, pieces=planned), 0)
 

@@ -22,6 +22,7 @@ KIND_WORDS = {
     NeedKind.SENDER: "new sender",
     NeedKind.CHANNEL: "channel",
     NeedKind.DELIVERY: "delivery",
+    NeedKind.UNCONFIRMED: "unconfirmed",
     NeedKind.DEAD: "dead letter",
 }
 LAST_TALKS = 6

@@ -40,6 +40,10 @@ _ANSWERS: dict[NeedKind, tuple[NeedAnswer, ...]] = {
     NeedKind.DEAD: _RETRY,
     NeedKind.DELIVERY: _RETRY,
     NeedKind.CREDENTIAL: _RETRY,
+    NeedKind.UNCONFIRMED: (
+        NeedAnswer("resend", "send again", "It says that it may be a duplicate."),
+        NeedAnswer("dismiss", "let it be"),
+    ),
     NeedKind.SENDER: (NeedAnswer("approve", "let them write"), NeedAnswer("dismiss", "dismiss")),
     NeedKind.CONVERSATION: (
         NeedAnswer("continue", "continue"),
@@ -95,6 +99,12 @@ async def give_answer(services: "ServerServices", caller: Caller, need: PersonNe
             decision = next(part for part in sections if part.get("type") == "decision")
             values = {field_of(decision): word}
             await services.reviews.answer(caller, need.id, values, seen=need.review.seen)
+        case NeedKind.UNCONFIRMED if word == "resend":
+            await services.unconfirmed.resend(caller, *need.ids)
+        case NeedKind.UNCONFIRMED:
+            await services.unconfirmed.dismiss(caller, *need.ids)
+        case NeedKind.DELIVERY if word == "discard":
+            await services.unconfirmed.dismiss(caller, *need.ids)
         case _ if word == "retry":
             await services.dead_letters.replay(caller, *need.ids)
         case _:

@@ -15,6 +15,7 @@ from postroom.providers.protocol import ErrorKind
 from postroom.services.callers import Caller
 from postroom.services.office_context import require_viewer
 from postroom.services.reviews import Review
+from postroom.services.unconfirmed_replies import UnconfirmedReply
 from postroom.services.use_cases import UseCases
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ class NeedKind(StrEnum):
     SENDER = "sender"
     CHANNEL = "channel"
     DELIVERY = "delivery"
+    UNCONFIRMED = "unconfirmed"
     DEAD = "dead"
 
 
-BLOCKING = frozenset(NeedKind) - {NeedKind.DELIVERY, NeedKind.DEAD}
+BLOCKING = frozenset(NeedKind) - {NeedKind.DELIVERY, NeedKind.UNCONFIRMED, NeedKind.DEAD}
 
 
 class PersonNeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +73,7 @@ class NeedsYou(UseCases):
             *await self._guards(caller),
             *(await self._senders(caller) if caller.is_owner else ()),
             *(await self._channels(caller) if caller.is_owner else ()),
+            *(await self._unconfirmed(caller) if caller.is_owner else ()),
             *_credentials(dead),
             *_dead_groups(dead),
         ]
@@ -163,6 +166,25 @@ class NeedsYou(UseCases):
             )
             for name, status in channels.items()
             if status.get("problem")
+        ]
+
+    async def _unconfirmed(self, caller: Caller) -> list[PersonNeed]:
+        """One for each channel. What was abandoned is among the dead letters."""
+        by_channel: dict[str, list[UnconfirmedReply]] = {}
+        for reply in await self._services.unconfirmed.list_all(caller):
+            if reply.state == "ambiguous":
+                by_channel.setdefault(reply.channel, []).append(reply)
+        what = ("answers", "answer")
+        return [
+            PersonNeed(
+                kind=NeedKind.UNCONFIRMED,
+                id=found[0].id,
+                title=f"{len(found)} {what[len(found) == 1]} may not have arrived on {name}",
+                detail=f"{found[0].reason} “{found[0].text}”",
+                since=found[0].since,
+                ids=tuple(reply.id for reply in found),
+            )
+            for name, found in by_channel.items()
         ]
 
     async def _dead(self, caller: Caller) -> list[Message]:

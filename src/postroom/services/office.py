@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from postroom.services.system import SystemService
     from postroom.services.tasks import ProjectService, TaskService
     from postroom.services.teams import TeamService
+    from postroom.services.unconfirmed_replies import UnconfirmedReplies
     from postroom.services.workload import WorkloadService
 
 
@@ -134,6 +135,12 @@ class OfficeServices:
         from postroom.services.pairing import PairingService
 
         return PairingService(self._office)
+
+    @cached_property
+    def unconfirmed(self) -> "UnconfirmedReplies":
+        from postroom.services.unconfirmed_replies import UnconfirmedReplies
+
+        return UnconfirmedReplies(self._office)
 
     @cached_property
     def plugins(self) -> "PluginService":

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a command renders what one service returned, and needs none
     from postroom.services.conversations import ConversationStatus, SentMessage
     from postroom.services.pairing import PairingOverview
     from postroom.services.rooms import RoomEntry
+    from postroom.services.unconfirmed_replies import UnconfirmedReply
     from postroom.services.workload import AgentWorkload, WorkInHand, WorkloadCounts
 
 Document = dict[str, Any]
@@ -172,3 +173,7 @@ def pairing_document(found: "PairingOverview") -> dict[str, list[Document]]:
         "pending": [pairing.document() for pairing in found.pending],
         "approved": [pairing.document() for pairing in found.approved],
     }
+
+
+def unconfirmed_document(reply: "UnconfirmedReply") -> Document:
+    return {**msgspec.to_builtins(reply), "since": iso(reply.since)}

@@ -14,7 +14,7 @@ import typer
 from postroom.app.home import Home
 from postroom.settings import durable
 from postroom.settings.secrets import is_handle, names_secret, reveal
-from postroom.terminal.cli import prompts
+from postroom.terminal.cli import prompts, unconfirmed_replies
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.errors import Unclear
@@ -405,3 +405,10 @@ def _needs_server(at: CommandContext) -> None:
 
     if not at.server_runs:
         raise NotRunning
+
+
+_both("unconfirmed", "postroom channel unconfirmed", "postroom channel unconfirmed --channel telegram")(
+    unconfirmed_replies.list_unconfirmed
+)
+_both("resend", "postroom channel resend 01J8…")(unconfirmed_replies.resend)
+_both("dismiss", "postroom channel dismiss 01J8…")(unconfirmed_replies.dismiss)

@@ -149,6 +149,9 @@ class FakeTelegram(HttpPlatform):
         """The person blocks the bot."""
         self._chats[int(person.id)].blocked = True
 
+    def unblock(self, person: Person) -> None:
+        self._chats[int(person.id)].blocked = False
+
     # What bots call
 
     def routes(self) -> Iterable[web.RouteDef]:
