@@ -24,7 +24,7 @@ from tests.spark.pipeline_page import PIPELINE
 
 RULE = {
     "name": "angry first",
-    "source_queue_id": "inbox/lead",
+    "source_queue_id": "office/inbox/coder",
     "expression": "priority_score > 800",
     "action": {"type": "escalate", "priority_tier": "high"},
 }

@@ -177,6 +177,12 @@ class TraceNotFound(NotFound):
     code = "TRACE_NOT_FOUND"
 
 
+class QueueNotInLake(NotFound):
+    """No message of the queue "{queue}" is in the lake, so a rule cannot be tried on it. It has: {known}."""
+
+    code = "QUEUE_NOT_IN_LAKE"
+
+
 class NothingToReplay(Conflict):
     """The conversation "{trace}" has nothing that came from outside, so there is nothing to send again."""
 

@@ -163,7 +163,8 @@ def _draw(found: dict[str, Any]) -> Node:
             draw_columns(
                 labels,
                 ("completed", [row.get("completed") or 0 for row in days]),
-                ("other", [max(0, (row.get("messages") or 0) - (row.get("completed") or 0)) for row in days]),
+                ("open", [row.get("open") or 0 for row in days]),
+                ("ended otherwise", [_ended_otherwise(row) for row in days]),
             ),
         ),
         show_section("How long messages wait", _latency(found["latency"], "wait")),
@@ -191,6 +192,10 @@ def _latency(rows: list[dict[str, Any]], what: str) -> Node:
 
 def _week(rows: list[dict[str, Any]]) -> Node:
     return draw_week({(row["weekday"], row["hour"]): row["messages"] for row in rows})
+
+
+def _ended_otherwise(day: dict[str, Any]) -> int:
+    return (day.get("messages") or 0) - (day.get("completed") or 0) - (day.get("open") or 0)
 
 
 def _span(micros: float | None) -> str:

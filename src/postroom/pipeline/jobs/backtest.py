@@ -11,9 +11,11 @@ from postroom.kernel import jsontext
 from postroom.kernel.rules.matching import considered
 from postroom.kernel.rules.parsing import drafted
 from postroom.kernel.rules.rule import Rule, Trigger
+from postroom.pipeline.errors import QueueNotInLake
 from postroom.pipeline.jobs.frames import table_frame
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import MESSAGE_LIFE, MESSAGES, TRACES, Table
+from postroom.pipeline.serving.engine import QueryEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +25,8 @@ _ENDED = {
     Trigger.DEAD_LETTERED: "dead",
     Trigger.EXPIRED: "expired",
 }
+KNOWN = 20
+_QUEUES = "SELECT DISTINCT scope || '/' || queue AS name FROM message_life ORDER BY name"
 _NEEDED = (
     "id", "scope", "queue", "origin_queue", "state", "message_type", "content_type", "priority_tier",
     "priority_score", "source_type", "source_id", "correlation_id", "attempts", "hop", "labels", "body",
@@ -45,6 +49,17 @@ def read_rule(document: dict[str, Any]) -> Rule:
     names: dict[Any, int] = {}
     find: Callable[[Any, str], int] = lambda name, _: names.setdefault(name, len(names) + 1)  # noqa: E731
     return drafted(document, find, rule_id="backtest", now=0)
+
+
+def check_source(engine: QueryEngine, document: dict[str, Any]) -> None:
+    """Refuses a rule about a queue of which the lake knows nothing: "0 of 0" would tell nobody anything."""
+    wanted = document.get("source_queue_id")
+    if wanted is None:
+        return
+    names = [row["name"] for row in engine.rows(_QUEUES)] if engine.has("message_life") else []
+    if str(wanted) not in names:
+        known = ", ".join(names[:KNOWN]) + (" …" if len(names) > KNOWN else "")
+        raise QueueNotInLake(queue=wanted, known=known or "none")
 
 
 def backtest(spark: "SparkSession", lake: Lake, document: dict[str, Any]) -> BacktestVerdict:

@@ -180,20 +180,22 @@ def graph(title: str, edges: Sequence[tuple[str, str, float]], tones: Mapping[st
     return _frame("".join(drawn), title, size, size)
 
 
-def bars(title: str, rows: Sequence[tuple[str, float, float]], tones: tuple[int, int] = (0, 3)) -> str:
-    """Lying bars of two parts, the longest first."""
+def bars(title: str, rows: Sequence[tuple[str, Sequence[float]]], tones: Sequence[int]) -> str:
+    """Lying bars of several parts, the longest first."""
     height = 24 * max(1, len(rows)) + 8
-    top = max((one + other for _, one, other in rows), default=1) or 1
+    top = max((sum(parts) for _, parts in rows), default=1) or 1
     left, room = 150, WIDTH - 150 - 60
     drawn = []
-    for i, (name, one, other) in enumerate(rows):
-        y, wide, more = 6 + 24 * i, room * one / top, room * other / top
+    for i, (name, parts) in enumerate(rows):
+        x, y = float(left), 6 + 24 * i
         drawn.append(
             f'<text class="name" x="{left - 8}" y="{y + 12}" text-anchor="end">{escape(name)}</text>'
-            f'<rect class="t{tones[0]}" x="{left}" y="{y}" width="{wide:.1f}" height="16" rx="2"/>'
-            f'<rect class="t{tones[1]}" x="{left + wide:.1f}" y="{y}" width="{more:.1f}" height="16" rx="2"/>'
-            f'<text class="axis" x="{left + wide + more + 6:.1f}" y="{y + 12}">{short(one + other)}</text>'
         )
+        for part, tone in zip(parts, tones, strict=True):
+            wide = room * part / top
+            drawn.append(f'<rect class="t{tone}" x="{x:.1f}" y="{y}" width="{wide:.1f}" height="16" rx="2"/>')
+            x += wide
+        drawn.append(f'<text class="axis" x="{x + 6:.1f}" y="{y + 12}">{short(sum(parts))}</text>')
     return _frame("".join(drawn), title, WIDTH, height)
 
 

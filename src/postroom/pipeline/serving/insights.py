@@ -118,15 +118,25 @@ def hours(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
     )
 
 
+_DAYS = """
+WITH lives AS (
+    SELECT day, count(*) AS messages, count(*) FILTER (outcome = 'completed') AS completed,
+           count(*) FILTER (outcome IN ('dead', 'expired')) AS failed,
+           count(*) FILTER (outcome = 'open') AS open, sum(failures)::BIGINT AS failures
+    FROM message_life WHERE day BETWEEN $1 AND $2 GROUP BY day
+), kept AS (
+    SELECT day, sum(messages)::BIGINT AS messages, sum(completed)::BIGINT AS completed,
+           sum(dead + expired)::BIGINT AS failed, 0 AS open, sum(failures)::BIGINT AS failures
+    FROM queue_hour WHERE day BETWEEN $1 AND $2 AND day NOT IN (SELECT day FROM lives) GROUP BY day
+)
+SELECT * FROM lives UNION ALL BY NAME SELECT * FROM kept ORDER BY day
+"""
+
+
 def days(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
-    return _rows(
-        engine,
-        "queue_hour",
-        """SELECT day, sum(messages)::BIGINT AS messages, sum(completed)::BIGINT AS completed,
-                  sum(dead + expired)::BIGINT AS failed, sum(failures)::BIGINT AS failures
-           FROM queue_hour WHERE day BETWEEN ? AND ? GROUP BY day ORDER BY day""",
-        at,
-    )
+    """Message by message, as the overview counts them; of days whose messages left the lake, what is kept of
+    them. What has not ended is `open`."""
+    return _rows(engine, "queue_hour", _DAYS, at)
 
 
 def latency(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
@@ -215,6 +225,14 @@ def sla(engine: QueryEngine, at: Period) -> list[dict[str, Any]]:
            FROM sla WHERE day BETWEEN ? AND ? GROUP BY ALL ORDER BY ended DESC, queue, scope""",
         at,
     )
+
+
+def first_day(engine: QueryEngine) -> date | None:
+    """Since when the lake has anything."""
+    if not engine.has("queue_hour"):
+        return None
+    [found] = engine.rows("SELECT min(day) AS day FROM queue_hour")
+    return found["day"]
 
 
 def runs(engine: QueryEngine, limit: int = 50) -> list[dict[str, Any]]:

@@ -52,8 +52,7 @@ _TONES = 6
 def report(engine: QueryEngine, at: Period, made: str) -> str:
     at = _days_there(engine, at)
     total = insights.overview(engine, at)
-    length = at.until - at.since + timedelta(days=1)
-    before = insights.overview(engine, Period(at.since - length, at.since - timedelta(days=1)))
+    before = _days_before(engine, at)
     cards = [
         _messages(engine, at),
         _answers(engine, at),
@@ -86,6 +85,15 @@ def _days_there(engine: QueryEngine, at: Period) -> Period:
         return at
     first, last = date.fromisoformat(days[0]["day"]), date.fromisoformat(days[-1]["day"])
     return Period(max(at.since, first), min(at.until, last))
+
+
+def _days_before(engine: QueryEngine, at: Period) -> dict[str, Any]:
+    """As many days before, to compare with; nothing unless all of them are there."""
+    start = at.since - (at.until - at.since + timedelta(days=1))
+    first = insights.first_day(engine)
+    if first is None or first > start:
+        return {}
+    return insights.overview(engine, Period(start, at.since - timedelta(days=1)))
 
 
 def _day(value: Any) -> str:
@@ -167,7 +175,7 @@ def took(micros: float | None) -> str:
 
 
 def _tiles(total: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """With how it was in as many days before, if there was anything."""
+    """With how it was in as many days before, if all of them are known."""
     ended = (total["messages"] or 0) - (total["open"] or 0)
     good = f"{100 * total['completed'] / ended:.1f} %" if ended else "–"
     facts = [
@@ -211,13 +219,18 @@ def _messages(engine: QueryEngine, at: Period) -> str:
         return ""
     series = [
         Series("completed", [row["completed"] for row in rows], 0),
-        Series("other ends", [row["messages"] - row["completed"] - row["failed"] for row in rows], 5),
+        Series("open", [row["open"] for row in rows], 2),
+        Series(
+            "other ends",
+            [row["messages"] - row["completed"] - row["failed"] - row["open"] for row in rows],
+            5,
+        ),
         Series("dead or expired", [row["failed"] for row in rows], 3),
     ]
     names = _names([row["day"] for row in rows])
     return _card(
         "Messages a day",
-        "Everything that went through any queue, by how it ended.",
+        "Everything that went through any queue, by how it ended, if it did.",
         charts.stacked("Messages a day", names, series) + charts.legend(series),
     )
 
@@ -301,16 +314,20 @@ def _failures(engine: QueryEngine, at: Period) -> str:
         return _card("What went wrong", "Nothing: no message failed, not even once.", "")
     totals: dict[str, list[float]] = {}
     for row in rows:
-        pair = totals.setdefault(row["error_class"], [0, 0])
-        pair[0] += row["messages"] - row["dead"]
-        pair[1] += row["dead"]
+        parts = totals.setdefault(row["error_class"], [0, 0, 0])
+        parts[0] += row["recovered"]
+        parts[1] += row["messages"] - row["recovered"] - row["dead"]
+        parts[2] += row["dead"]
     ordered = sorted(totals.items(), key=lambda each: -sum(each[1]))[:12]
-    shown = [Series("got over it", [], 1), Series("ended as dead letters", [], 3)]
+    shown = [
+        Series("got over it", [], 1),
+        Series("open, or ended otherwise", [], 2),
+        Series("ended as dead letters", [], 3),
+    ]
     return _card(
         "What went wrong",
-        "Messages by their last failure.",
-        charts.bars("Failures", [(name, pair[0], pair[1]) for name, pair in ordered], (1, 3))
-        + charts.legend(shown),
+        "Messages by their last failure. Got over it: completed all the same.",
+        charts.bars("Failures", ordered, [each.tone for each in shown]) + charts.legend(shown),
     )
 
 

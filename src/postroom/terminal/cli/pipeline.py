@@ -721,6 +721,10 @@ def backtest(
 
     if document is not None:
         past.read_rule(document)
+        from postroom.pipeline.serving.engine import engine
+
+        with engine(found) as opened:
+            past.check_source(opened, document)
     with session(msgspec.structs.replace(where(master, remote, memory), quick=True)) as spark:
         if document is not None:
             verdict = past.backtest(spark, found, document)

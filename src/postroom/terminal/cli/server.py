@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ import typer
 
 from postroom.app.home import Home
 from postroom.app.roles import Running, roles, running
-from postroom.clock import SystemClock
+from postroom.clock import SystemClock, from_datetime
 from postroom.errors import PostroomError
 from postroom.kernel import checks
 from postroom.terminal.cli import prompts
@@ -179,8 +180,11 @@ async def status(at: CommandContext) -> None:
     if agents := told.get("agents"):
         pairs.append(("agents", ", ".join(agents)))
     if lake := told.get("pipeline"):
-        pairs.append(("pipeline", _pipeline(lake, now)))
+        pairs.append(("pipeline", describe_pipeline(lake, now)))
     at.out.show(document, facts(pairs))
+
+
+PIPELINE_FACTS = ("position", "behind", "running", "house", "expectations", "last_run")
 
 
 async def _ask(at: CommandContext) -> dict[str, Any]:
@@ -200,10 +204,10 @@ async def _lake(at: CommandContext, office: "OfficeServices") -> dict[str, Any] 
         told = await office.insights.state(at.caller)
     except PostroomError:
         return None
-    return {name: told[name] for name in ("position", "behind", "running", "house", "expectations")}
+    return {name: told[name] for name in PIPELINE_FACTS}
 
 
-def _pipeline(lake: dict[str, Any], now: int) -> str:
+def describe_pipeline(lake: dict[str, Any], now: int) -> str:
     """One line: what it does now, or how its last run went, and when the next one is due."""
     running, plans = lake["running"], lake["house"] or {}
     last, due = plans.get("last"), plans.get("next_at")
@@ -211,17 +215,30 @@ def _pipeline(lake: dict[str, Any], now: int) -> str:
         step = running.get("progress") or {}
         some = f", {step['step']} {step['done']:,} of {step['total']:,}" if step.get("total") else ""
         return f"runs (process {running['pid']}{some})"
+    if last and last["ended_at"] is None and last["ok"] is None:
+        return f"runs (process {last['pid']}, starting)"
     parts = ["never run" if not lake["position"] else f"at event {lake['position']:,}"]
     if lake["behind"]:
         parts.append(f"{lake['behind']:,} behind")
     if last and last["ended_at"]:
-        went = "went well" if last["ok"] else f"failed: {last['problem']}"
-        parts.append(f"last run {ago(last['ended_at'], now)} {went}")
+        when = f"last run {ago(last['ended_at'], now)}"
+        if last["ok"]:
+            parts.append(f"{when} went well")
+        elif not _is_overcome(lake, last["ended_at"]):
+            parts.append(f"{when} failed: {last['problem']}")
     if broken := len(lake["expectations"]["broken"]):
         parts.append(f"{broken} expectation{'s' if broken > 1 else ''} broken, see: postroom pipeline status")
     if due:
         parts.append("next run now" if due <= now else f"next run in {span((due - now) / 1e6)}")
     return "; ".join(parts)
+
+
+def _is_overcome(lake: dict[str, Any], failed_at: int) -> bool:
+    """Whether a run that somebody else started has come through since, or nothing is left to do."""
+    steps = lake.get("last_run") or []
+    begun = max((from_datetime(datetime.fromisoformat(step["started_at"])) for step in steps), default=0)
+    came_through = begun > failed_at and not any(step["status"] == "failed" for step in steps)
+    return came_through or (lake["position"] > 0 and lake["behind"] == 0)
 
 
 def logs(
