@@ -84,17 +84,11 @@ def run_page(page: ShellPage, folder: Path, **environment: str) -> None:
 
 
 TELEGRAM = ShellPage("docs/how-to/telegram.md", ())
-SERVER = "makes a database on a server that the reader has; the tests' own server has one already"
-SCALE_OUT = ShellPage(
-    "docs/operations/scale-out.md", ("compared", "postgresql"),
-    before="postroom queue create jobs; postroom publish jobs 1; postroom start",
-    not_run={"createdb": SERVER, "mariadb": SERVER},
-)  # fmt: skip
 PAGES = (
     ShellPage(
         "README.md",
         ("postroom ready on", "/login?code=", "This is @assistant", "coder works in", "For team #dev",
-         "is scheduled", "waiting 0", "hello", "budget of today", "ok"),
+         "is scheduled", "waiting 0", "office/inbox/assistant", "budget of today", "ok"),
         names={
             "postroom setup ": "postroom setup --provider script ",
             "postroom trace ID": "postroom trace $(postroom send '@assistant hi' --json | jq -r .messageId)",

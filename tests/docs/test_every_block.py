@@ -10,10 +10,10 @@ import pytest
 from postroom.providers.script_rules import read_script
 from postroom.settings.model import parse
 from tests.docs.blocks import ROOT, Block, read_all, read_page
-from tests.docs.shell_pages import PAGES, SCALE_OUT, TELEGRAM, ShellPage
+from tests.docs.shell_pages import PAGES, TELEGRAM, ShellPage
 from tests.spark.pipeline_page import PIPELINE
 
-SHELL_PAGES: dict[str, ShellPage] = {page.path: page for page in (*PAGES, SCALE_OUT, TELEGRAM, PIPELINE)}
+SHELL_PAGES: dict[str, ShellPage] = {page.path: page for page in (*PAGES, TELEGRAM, PIPELINE)}
 # Which test runs the blocks of a kind on a page. Each takes all of them, by their number.
 RUN_BY = {
     ("README.md", "python"): "tests/docs/test_examples.py",
@@ -30,6 +30,7 @@ RUN_BY = {
     ("docs/how-to/work-queue.md", "sh"): "tests/docs/test_work_queue_examples.py",
     ("docs/how-to/workers.md", "python"): "tests/docs/test_examples.py",
     ("docs/operations/scale-out.md", "python"): "tests/docs/test_examples.py",
+    ("docs/operations/scale-out.md", "sh"): "tests/docs/test_scale_out_page.py",
     ("docs/operations/spark-cluster.md", "sh"): "tests/spark/test_cluster_page.py",
     ("docs/reference/providers.md", "python"): "tests/docs/test_examples.py",
     ("docs/reference/python.md", "pycon"): "tests/docs/test_python_reference.py",

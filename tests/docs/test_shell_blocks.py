@@ -1,7 +1,6 @@
 """Every command that a page shows is typed as it stands, from the first to the last, in one shell a page."""
 
 import asyncio
-import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -9,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from postroom.testing import FakeTelegram, Person
-from tests import postgres_server
 from tests.docs.blocks import texts_of
-from tests.docs.shell_pages import PAGES, SCALE_OUT, TELEGRAM, ShellPage, run_page, stop_office, type_in
+from tests.docs.shell_pages import PAGES, TELEGRAM, ShellPage, run_page, stop_office, type_in
 from tests.office.imports import installations
 
 
@@ -44,11 +42,3 @@ async def test_the_page_about_telegram_ends_with_an_answer(tmp_path: Path) -> No
             await telegram.transcript.wait_for("This is @assistant", chat=ann.id)
         finally:
             await asyncio.to_thread(stop_office, tmp_path)
-
-
-def test_the_page_about_servers_moves_a_store(tmp_path: Path) -> None:
-    server = postgres_server.shared_server()
-    if server is None:
-        pytest.skip("PostgreSQL is not installed")
-    here = {"postgresql://me@db.example/postroom": f"'{server.url('moved')}'"}
-    run_page(dataclasses.replace(SCALE_OUT, names=here), tmp_path)

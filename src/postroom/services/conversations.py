@@ -85,7 +85,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     """Paths in the room's folder of files."""
     steers: bool = False
-    """A turn that this process works on for the same person ends, and begins again with this besides."""
+    """A turn for the same person that goes on now ends, and begins again with this besides."""
 
 
 class SentMessage(msgspec.Struct, frozen=True):

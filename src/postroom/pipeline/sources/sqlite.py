@@ -344,7 +344,9 @@ def _first_at(db: apsw.Connection, time: int, low: int, high: int) -> int:
     """Times only rise here, so it is found by halving."""
     while low < high:
         middle = (low + high) // 2
-        found = db.execute("SELECT time FROM ledger WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)).fetchone()
+        found = db.execute(
+            "SELECT time FROM ledger WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
+        ).fetchone()
         if found is not None and found[0] < time:
             low = middle + 1
         else:
