@@ -136,6 +136,30 @@ def test_the_composition_opens_the_door_to_this_machine_only_and_keeps_the_home(
     assert "login" in options()
 
 
+def test_profiles_start_the_servers_that_the_comment_names_and_none_by_default() -> None:
+    text = (DEPLOY / "compose.yaml").read_text()
+    document = yaml.safe_load(text)
+    services = document["services"]
+    profiles = {name: service.get("profiles", []) for name, service in services.items()}
+    assert profiles == {
+        "postroom": [],
+        "postgres": ["postgres"],
+        "mariadb": ["mariadb-redis"],
+        "redis": ["mariadb-redis"],
+    }
+    for name in re.findall(r"--profile ([\w-]+)", text):
+        assert any(name in each for each in profiles.values())
+    for scheme, host in re.findall(
+        r"(\w+)://(?:postroom:postroom@)?([a-z]+)[:/]", text.split("services:")[0]
+    ):
+        assert host in services, f"{scheme}://{host}"
+    for name, service in services.items():
+        assert name == "postroom" or "ports" not in service, "nobody outside reaches a server"
+        for volume in service.get("volumes", []):
+            assert volume.partition(":")[0] in document["volumes"]
+    assert {"POSTROOM_STORE", "POSTROOM_REDIS"} <= set(services["postroom"]["environment"])
+
+
 def test_the_environment_of_the_image_opens_a_house_that_needs_a_token(tmp_path: Path) -> None:
     """As the container does, but for the port and the folder."""
     given = dict(instructions())["ENV"]

@@ -19,8 +19,8 @@ _OPTIONS = frozenset({"unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verif
 _MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,PIPES_AS_CONCAT,SIMULTANEOUS_ASSIGNMENT"
 _SESSION = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', innodb_lock_wait_timeout = 30,"
-    # A process that stands still must not hold others up for ever.
-    " idle_transaction_timeout = 60,"
+    # A process that stands still must not hold others up: for less than they wait for a lock.
+    " idle_transaction_timeout = 20,"
     # What is locked is found by the index that a statement names, row by row, however long its lists are.
     " join_cache_level = 0, in_predicate_conversion_threshold = 0, optimizer_max_sel_arg_weight = 0,"
     " eq_range_index_dive_limit = 10"

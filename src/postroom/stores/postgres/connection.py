@@ -42,8 +42,8 @@ def set_up(db: psycopg.Connection) -> None:
     db.adapters.register_dumper(str, TextDumper)
     db.adapters.register_loader("text", TextLoader)
     db.cursor_factory = RawCursor
-    # A process that stands still must not hold others up for ever.
-    db.execute("SET idle_in_transaction_session_timeout = '60s'")
+    # A process that stands still must not hold others up: for less than they wait for a lock.
+    db.execute("SET idle_in_transaction_session_timeout = '20s'")
     db.execute("SET lock_timeout = '30s'")
 
 

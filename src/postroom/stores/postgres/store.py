@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import LockNotAvailable
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from postroom.clock import Clock
@@ -41,6 +42,16 @@ CONNECT_S = 10
 MOST_LINES = 200
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 FATE_S = 10.0
+
+
+# Sessions with a lock on this room that were sent nothing for so many seconds in the middle of a transaction.
+FROZEN_S = 20.0
+END_FROZEN = """
+SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
+WHERE a.usename = current_user AND a.datname = current_database() AND a.state = 'active'
+    AND a.wait_event = 'ClientRead' AND a.state_change < clock_timestamp() - make_interval(secs => $1)
+    AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted AND l.relation = 'figures'::regclass)
+"""
 
 
 class PostgresStore:
@@ -162,7 +173,15 @@ class PostgresStore:
                 self._pool.check()
 
     def classify(self, error: Exception) -> tuple[StoreFault, Exception]:
+        if isinstance(error, LockNotAvailable):
+            self._end_frozen()
         return classify(error, self._place)
+
+    def _end_frozen(self) -> None:
+        """A lock that is not to be had may be held by a process that stands still between two statements
+        that it sends together. To the server it is at work, so its time-outs do not end it."""
+        with contextlib.suppress(psycopg.Error), self._connect() as db:
+            db.execute(END_FROZEN, (FROZEN_S,))
 
     def wipe_log(self) -> None:
         """The server's own business: its logs are for its administrator."""
