@@ -15,7 +15,6 @@ from postroom.office.ports import RoomPort
 ENVELOPE = "channel.envelope"
 CURSOR = "channel.cursor"
 TOMBSTONE_S = 30 * 24 * 3600.0
-ATTEMPTS = 20
 
 
 def intake(channel: str) -> str:
@@ -23,7 +22,7 @@ def intake(channel: str) -> str:
 
 
 def open_intake(channel: str) -> c.Command:
-    settings = {"max_retries": ATTEMPTS, "retention_s": TOMBSTONE_S}
+    settings = {"max_retries": queues.CHAT_ATTEMPTS, "retention_s": TOMBSTONE_S}
     return c.CreateQueue(queue=intake(channel), settings=settings, exist_ok=True)
 
 

@@ -101,11 +101,20 @@ class ChannelRunner:
         commands = (open_intake(self._name), queues.open_outbox(self._name))
         scope = c.CreateScope(slug=queues.SCOPE, exist_ok=True)
         await self._room.run(c.Unit(commands=(scope, *commands), actor=self._room.actor))
+        await self._allow_deaths()
         try:
             await self._leader.run(self._work)
         finally:
             self._status = ChannelStatus()
             await self._channel.close()
+
+    async def _allow_deaths(self) -> None:
+        """Queues of earlier versions wore out after fewer."""
+        own = (intake(self._name), queues.outbox(self._name))
+        for queue in await self._room.queues(queues.SCOPE):
+            if queue.path in own and queue.settings.max_retries < queues.CHAT_ATTEMPTS:
+                settings = {"max_retries": queues.CHAT_ATTEMPTS}
+                await self._room.run(c.UpdateQueue(queue=queue.path, settings=settings))
 
     def stop(self) -> None:
         self._leader.stop()

@@ -15,6 +15,8 @@ SILENT = frozenset({"chatroom", "heartbeat"})
 
 TURN_LEASE_S = 60.0
 OUTBOX_TTL_S = 30 * 24 * 3600.0
+# A death of the process counts against all that stood in line for a chat, so they are allowed many.
+CHAT_ATTEMPTS = 100
 
 
 def inbox(agent: str) -> str:
@@ -74,5 +76,5 @@ def is_among_agents(path: str) -> bool:
 
 def open_outbox(channel: str) -> c.Command:
     """Where nobody fetches the replies of a channel, they do not pile up for ever."""
-    settings = {"max_retries": 20, "default_ttl_s": OUTBOX_TTL_S}
+    settings = {"max_retries": CHAT_ATTEMPTS, "default_ttl_s": OUTBOX_TTL_S}
     return c.CreateQueue(queue=outbox(channel), settings=settings, exist_ok=True)
