@@ -19,7 +19,13 @@ def echo(request: TurnRequest) -> str:
     return f"echo: {request.prompt}"
 
 
-@pytest.mark.parametrize("name", list(PLATFORMS))
+# One of each kind of transport is always tried.
+ALWAYS = ("telegram", "discord", "webhook")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.slow) for name in PLATFORMS]
+)
 async def test_a_stranger_costs_one_reply_and_nothing_else(name: str, tmp_path: Path) -> None:
     platform = PLATFORMS[name]
     async with (
