@@ -14,7 +14,7 @@ import typer
 from postroom.app.home import Home
 from postroom.settings import durable
 from postroom.settings.secrets import is_handle, names_secret, reveal
-from postroom.terminal.cli import prompts, unconfirmed_replies
+from postroom.terminal.cli import channel_check, prompts, unconfirmed_replies
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.errors import Unclear
@@ -29,6 +29,7 @@ app = group("channel", "Channels: talk to the office from chat platforms.")
 also = group("channels", "The same as channel.")
 
 SECRETS = "secrets"
+NEXT = " Write to it there: it answers with a code, which you approve with postroom pairing approve CODE."
 SESSION = "whatsapp-session"
 
 
@@ -140,21 +141,16 @@ async def list_channels(at: CommandContext) -> None:
 _both("status", "postroom channel status")(list_channels)
 
 
-@_both("test", "postroom channel test telegram")
-async def try_channel(at: CommandContext, channel: Channel) -> None:
+@_both("test", "postroom channel test telegram", "postroom channel test telegram --to 110201543")
+async def try_channel(
+    at: CommandContext,
+    channel: Channel,
+    to: Annotated[str | None, option("ID", "A chat or a person who gets a first message.", "--to")] = None,
+) -> None:
     """Ask the platform whether the channel's token and the rest of its settings are right."""
-    from postroom.app.channel_runners import read_options
-    from postroom.channels.kinds import find_kind
-
-    settings = Home.of().settings.load()
-    options = read_options(settings, channel, os.environ)
-    kind = find_kind(str(options.get("platform") or channel))
-    client = kind.build(channel, options)
-    try:
-        await client.open()
-    finally:
-        await client.close()
-    at.out.show({"ok": True, "channel": channel}, f"{kind.label} takes the settings of {channel}.")
+    label = await channel_check.check_channel(channel, to)
+    sent = f" A first message is on its way to {to}." if to else ""
+    at.out.show({"ok": True, "channel": channel, "to": to}, f"{label} takes the settings of {channel}.{sent}")
 
 
 async def setup(
@@ -170,6 +166,7 @@ async def setup(
         list[str] | None, option("NAME=VALUE", "A field of the channel's settings; several times.", "--set")
     ] = None,
     off: Annotated[bool, flag("Switch the channel off; its token is kept.", "--off")] = False,
+    ask: Annotated[bool, flag("Ask the platform at once whether it takes them.", "--test")] = False,
 ) -> None:
     """Choose channels and give them their tokens.
 
@@ -185,11 +182,15 @@ async def setup(
     if off:
         await _switch(at, name, on=False)
         return
+    if prompts.somebody():
+        at.out.say(PLATFORMS[name].where)
     secret = _token(name, token) if PLATFORMS[name].token else None
     async with at.office() as office:
         own = (await office.settings.show(at.caller)).get("channels") or {}
     fields = _read_fields(name, given or (), own.get(name) or {})
     await _set_up(at, name, secret, fields)
+    if ask:
+        at.out.say(f"{await channel_check.check_channel(name)} takes the settings.")
 
 
 async def _ask_for_all(at: CommandContext) -> None:
@@ -300,7 +301,7 @@ async def _switch(
         told, running = await _act(at, office, name, on=on)
     if show:
         document = {"channel": name, "enabled": on, "token": token, "running": running}
-        at.out.show(document, f"{name} is switched {'on' if on else 'off'}{told}.")
+        at.out.show(document, f"{name} is switched {'on' if on else 'off'}{told}.{NEXT if on else ''}")
 
 
 async def _act(at: CommandContext, office: "OfficeServices", name: str, *, on: bool) -> tuple[str, bool]:
