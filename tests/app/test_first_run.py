@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from importlib.metadata import metadata
+from importlib.metadata import metadata, requires
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,8 @@ def test_what_is_installed_first_is_never_replaced_by_what_comes_later() -> None
     base, run, dev = (read_versions(name) for name in ("base.txt", "run.txt", "dev.txt"))
     assert {name: run[name] for name in base if name in run and run[name] != base[name]} == {}
     assert {name: dev.get(name) for name in {**base, **run}} == {**base, **run}
+    needed = {Requirement(line) for line in requires("postroom") or () if "extra ==" not in line}
+    assert {each.name for each in needed if each.marker is None or each.marker.evaluate()} <= set(base)
 
 
 def test_users_get_no_tools_of_developers_and_spark_after_the_office() -> None:

@@ -95,6 +95,7 @@ PAGES = (
         },
         not_run={
             "scripts/run": "tests/app/test_first_run.py runs it",
+            "source .venv": "the environment of the tests is active already",
             "scripts/test": "is what runs this test",
         },
     ),

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from fastapi import APIRouter, FastAPI
+from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from postroom import __version__, portal
 from postroom.api import error_responses, examples, health, hooks, internal, metrics
+from postroom.api.activity_metrics import ActivityMetrics
 from postroom.api.auth.auth_middleware import TOOLS, AuthMiddleware
 from postroom.api.auth.logins import Logins
 from postroom.api.auth.owner_token import OwnerToken
@@ -36,6 +38,7 @@ from postroom.api.office import (
     unconfirmed,
 )
 from postroom.api.office.fast_messages import FastMessages
+from postroom.api.request_metrics import RequestMetrics
 from postroom.api.responses import Json, error_body
 from postroom.api.stream import route
 from postroom.api.stream.tail import EventTail
@@ -86,6 +89,7 @@ def create_app(
             if served is not None:
                 await stack.enter_async_context(served.running())
             await tail.open()
+            await activity.begin()
             try:
                 yield
             finally:
@@ -112,7 +116,9 @@ def create_app(
         app.include_router(part.routes(deps))
     if programs:
         app.include_router(route.routes(deps, tail))
-    app.include_router(metrics.routes(deps, lambda: tail.listeners))
+    counted = CollectorRegistry()
+    activity = ActivityMetrics(deps.room, counted)
+    app.include_router(metrics.routes(deps, lambda: tail.listeners, activity, counted))
     served = LazyTools(lambda: _tools(deps)) if tools and programs and find_spec("mcp") else None
     routed = _Split(app, served, aliases or {})
     keeper = AuthMiddleware(
@@ -127,7 +133,7 @@ def create_app(
     )
     portal.register(app, deps, logins, keeper.failed_login)
     examples.show(app)
-    return OfficeApi(keeper, tail, deps.closing)
+    return OfficeApi(RequestMetrics(keeper, counted), tail, deps.closing)
 
 
 async def _is_at_work(deps: Dependencies, message_id: str) -> bool:

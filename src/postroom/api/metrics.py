@@ -1,4 +1,4 @@
-"""`GET /metrics` for Prometheus: counts of the mail, and of those who listen. It needs the token."""
+"""`GET /metrics` for Prometheus: what is where now, and what happened since the start. It needs the token."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,6 +9,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.process_collector import ProcessCollector
 from starlette.responses import Response
 
+from postroom.api.activity_metrics import ActivityMetrics
 from postroom.api.dependencies import Dependencies
 from postroom.api.openapi import answers
 from postroom.clock import SECOND
@@ -40,7 +41,10 @@ class _Room:
         yield GaugeMetricFamily("postroom_uptime_seconds", "Since the server started", value=self._uptime_s)
 
 
-def routes(deps: Dependencies, listeners: Callable[[], int]) -> APIRouter:
+def routes(
+    deps: Dependencies, listeners: Callable[[], int], activity: ActivityMetrics, counted: CollectorRegistry
+) -> APIRouter:
+    """`counted` is what counts on from answer to answer."""
     api = APIRouter(tags=["health"])
     about = {
         "description": "In Prometheus' text format",
@@ -56,6 +60,7 @@ def routes(deps: Dependencies, listeners: Callable[[], int]) -> APIRouter:
         registry = CollectorRegistry()
         registry.register(_Room(counts, head, listeners(), uptime_s))
         ProcessCollector(registry=registry)
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        await activity.catch_up()
+        return Response(generate_latest(registry) + generate_latest(counted), media_type=CONTENT_TYPE_LATEST)
 
     return api
