@@ -88,7 +88,7 @@ PAGES = (
     ShellPage(
         "README.md",
         ("postroom ready on", "/login?code=", "This is @assistant", "coder works in", "For team #dev",
-         "is scheduled", "waiting 0", "office/inbox/assistant", "budget of today", "ok"),
+         "is scheduled", "waiting 0", "→ @assistant", "budget of today", "ok"),
         names={
             "postroom setup ": "postroom setup --provider script ",
             "postroom trace ID": "postroom trace $(postroom send '@assistant hi' --json | jq -r .messageId)",

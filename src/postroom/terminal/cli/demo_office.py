@@ -22,7 +22,7 @@ from postroom.providers.registry import ProviderSettings, Registry
 from postroom.providers.script_rules import Script, ScriptRule
 from postroom.runtime import Room, open_room
 from postroom.settings.model import parse
-from postroom.terminal.cli.demo_trace import shown
+from postroom.terminal.cli.conversation_tree import render_tree
 from postroom.terminal.cli.demo_view import Stage
 from postroom.terminal.cli.output import Output
 
@@ -155,7 +155,7 @@ def _conclude(out: Output, traces: list[ConversationTrace], seconds: float) -> N
         return
     for each in traces:
         out.say("")
-        out.say(shown(each))
+        out.say(render_tree(each))
     out.say("")
     out.say("What to try next", style="bold")
     width = max(len(line) for line, _ in NEXT)

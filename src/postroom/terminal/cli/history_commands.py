@@ -104,17 +104,22 @@ def _who(row: dict[str, Any]) -> str:
     return f"@{row['from_agent']}" if row["from_agent"] else row["sender"] or row["channel"] or ""
 
 
-def trace(
+async def trace(
     at: CommandContext,
     wanted: Annotated[str, argument("ID", "A conversation, or any message of it.")],
     lake: LakeOption = None,
 ) -> None:
-    """Show a conversation as a tree: who did what, caused by what, how long it waited and was worked on."""
+    """Show a conversation as a tree: who did what, caused by what, how long it waited and was worked on.
+
+    Of what the store still has also the words, the attempts, and each turn with its tokens and cost.
+    """
     from postroom.pipeline.serving.traces import trace as find
     from postroom.pipeline.serving.traces import tree
+    from postroom.terminal.cli.conversation_tree import render_tree
 
     with _lake(at, lake) as engine:
         found = find(engine, source_of(at) if at.is_readable else None, wanted)
+    steps = None if at.out.as_json else await at.look_at_conversation(found["trace_id"])
     total = found["summary"]
     starred = any(each.get("critical") for each in found["spans"])
     at.out.show(
@@ -124,9 +129,12 @@ def trace(
                 ("conversation", found["trace_id"]),
                 ("length", span(total["duration_us"] / 1e6) if total else None),
                 ("agents", ", ".join(total["agents"]) if total else None),
+                ("turns", total["turns"] if total and total.get("turns") else None),
+                ("tokens", f"{total['tokens']:,}" if total and total.get("tokens") else None),
                 ("cost", f"${total['cost_usd']:.4f}" if total and total["cost_usd"] else None),
             ]
         ),
+        *([render_tree(steps), ""] if steps is not None else []),
         table(
             [Column("step", free=True), "state", "waited", "worked", "message"],
             [

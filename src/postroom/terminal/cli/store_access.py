@@ -19,6 +19,7 @@ from postroom.terminal.cli.output import Output
 if TYPE_CHECKING:  # a command that opens no store starts without what it takes to open one
     from postroom.app.home import Home
     from postroom.kernel.reader import Reader
+    from postroom.office.traces import ConversationTrace
     from postroom.runtime import Room, SyncRoom
     from postroom.services.callers import Caller
     from postroom.services.container import Services
@@ -218,19 +219,36 @@ class CommandContext:
 
     @contextlib.asynccontextmanager
     async def _services_to_look(self, path: Path, *, at_messages: bool) -> "AsyncIterator[Services]":
-        from postroom.runtime import Room, RoomOptions
-        from postroom.runtime.core import RoomCore
         from postroom.services.container import Services
         from postroom.terminal.cli.readonly import ReadOnlyFile
 
         file = ReadOnlyFile(path)
-        room = Room(RoomCore(file, RoomOptions(actor=whoami(), housekeeping=False)))
-        try:
+        async with self._room_to_look(file) as room:
             if at_messages and not self.out.as_json:
                 self._say_when_overdue(file)
             yield Services(room, clock=self.clock)
+
+    @contextlib.asynccontextmanager
+    async def _room_to_look(self, file: "ReadOnlyFile") -> "AsyncIterator[Room]":
+        from postroom.runtime import Room, RoomOptions
+        from postroom.runtime.core import RoomCore
+
+        room = Room(RoomCore(file, RoomOptions(actor=whoami(), housekeeping=False)))
+        try:
+            yield room
         finally:
             await room.close()
+
+    async def look_at_conversation(self, conversation: str) -> "ConversationTrace | None":
+        """What the office's part of the store still has of it, whoever owns the store; None if nothing."""
+        if not self.has_file:
+            return None
+        from postroom.office.traces import trace
+        from postroom.terminal.cli.readonly import ReadOnlyFile
+
+        async with self._room_to_look(ReadOnlyFile(self.path)) as room:
+            found = await trace(room, conversation)
+        return found if found.messages else None
 
     def _server(self) -> "contextlib.AbstractAsyncContextManager[Services] | None":
         """The services of the server of this home, if it runs on this store."""

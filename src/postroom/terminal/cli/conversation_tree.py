@@ -11,7 +11,7 @@ TEXT_CHARS = 64
 COLOURS = {"completed": "green", "dead": "red", "expired": "red", "cancelled": "yellow"}
 
 
-def shown(trace: ConversationTrace) -> Tree:
+def render_tree(trace: ConversationTrace) -> Tree:
     lasted = (trace.ended_at - trace.began_at) / SECOND
     counts = f"{some(trace.messages, 'message')}, {some(trace.turns, 'turn')}"
     head = f"Conversation {trace.correlation_id}: {counts}, {span(lasted)}"
@@ -40,6 +40,8 @@ def _line(step: TraceStep, began: int) -> Text:
     if step.kind in ("mail", "note"):
         tries = f", attempt {step.attempts}" if step.attempts > 1 else ""
         line.append(f"  {step.state}{tries}", style=COLOURS.get(step.state, ""))
+        if step.turns and (waited := min(turn.started_at for turn in step.turns) - step.began_at) > 0:
+            line.append(f", waited {span(waited / SECOND)}", style="dim")
     return line
 
 
