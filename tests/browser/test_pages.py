@@ -364,3 +364,24 @@ async def test_a_backup_is_made_tried_and_removed(open_page: OpenPage, house: Ho
     await page.locator("#confirm").get_by_role("button", name="Remove").click()
     await expect(row).to_have_count(0)
     assert await house.deps.services.backups.list_all(OWNER) == []
+
+
+async def test_a_platform_is_connected_by_its_form_and_a_wrong_token_changes_nothing(
+    open_page: OpenPage, house: House
+) -> None:
+    page = await open_page("/channels")
+    row = page.locator("tr", has_text="Discord")
+    await row.get_by_role("button", name="Connect").click()
+    box = page.get_by_role("dialog", name="Connect Discord")
+    await box.get_by_label("Bot token").fill("no token")
+    await box.get_by_role("button", name="Connect").click()
+    await expect(page.locator(".notice.bad")).to_contain_text("no token of a Discord bot")
+    assert house.settings.load().channels.enabled == ()
+    token = f"{'M' * 24}.Cl2FMQ.{'Z' * 27}"
+    await box.get_by_label("Bot token").fill(token)
+    await box.get_by_role("button", name="Connect").click()
+    await expect(page.locator("#channels")).to_contain_text("discord")
+    kept = house.settings.load().channels
+    assert kept.enabled == ("discord",)
+    assert kept.discord.bot_token is not None
+    assert kept.discord.bot_token.reveal({}) == token

@@ -1,9 +1,11 @@
 """Channels and pairing: which platforms are connected, who asked to write, who may."""
 
+from collections.abc import Container
 from typing import Any
 
-from htpy import Renderable, button, code, dialog, div, form, h2, p, span, td
+from htpy import Renderable, button, code, dialog, div, form, h2, input, p, span, td
 
+from postroom.errors import InvalidField
 from postroom.portal.parts import (
     act_button,
     show_empty,
@@ -15,6 +17,8 @@ from postroom.portal.parts import (
 )
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
 from postroom.portal.words import show_ago
+from postroom.settings.channel_guides import GUIDES, ChannelGuide
+from postroom.settings.secrets import names_secret
 
 
 async def show_channels(visit: PortalVisit) -> PageView:
@@ -24,7 +28,6 @@ async def show_channels(visit: PortalVisit) -> PageView:
         title="Channels",
         way="/channels",
         lead="People write from messaging platforms; a stranger gets a code and waits to be let in.",
-        actions=button(".primary", data_do="dialog", data_opens="add-telegram")["Connect Telegram"],
         body=div(".stack-l")[
             show_section(
                 "Platforms",
@@ -34,8 +37,8 @@ async def show_channels(visit: PortalVisit) -> PageView:
                 if status.channels
                 else show_empty(
                     "No platform is connected",
-                    "Telegram works with a bot's token, from @BotFather: ",
-                    code["postroom channel setup telegram"],
+                    "Connect one below, or at the shell: ",
+                    code["postroom channel setup"],
                 ),
                 count=len(status.channels),
                 part_id="channels",
@@ -105,20 +108,52 @@ async def show_channels(visit: PortalVisit) -> PageView:
                 count=len(pairing.approved),
                 part_id="approved",
             ),
-            dialog("#add-telegram", aria_label="Connect Telegram")[
-                form(".inside", method="post", action="/channels/telegram")[
-                    h2["Connect Telegram"],
-                    p(".quiet")[
-                        "Write to @BotFather on Telegram, say /newbot, and paste the token it gives you."
-                    ],
-                    text_field("token", "Token", type="password", autocomplete="off", required=True),
-                    div(".acts")[
-                        button(type="button", data_do="close")["Cancel"], button(".primary")["Connect"]
-                    ],
-                ]
-            ],
+            show_section("Connect a platform", _guides(status.channels)),
         ],
     )
+
+
+def _guides(connected: Container[str]) -> list[Renderable]:
+    """Every platform with what it takes, each with a form of its own."""
+    return [
+        show_table(
+            ["Platform", "What it takes", ""],
+            [
+                show_row(
+                    td(".nowrap")[guide.name],
+                    td(".text.quiet")[guide.where],
+                    td(".num")[
+                        button(".plain", data_do="dialog", data_opens=f"add-{name}")[
+                            "Change" if name in connected else "Connect"
+                        ]
+                    ],
+                )
+                for name, guide in GUIDES.items()
+            ],
+        ),
+        *(_form(name, guide) for name, guide in GUIDES.items()),
+    ]
+
+
+def _form(name: str, guide: ChannelGuide) -> Renderable:
+    return dialog(id=f"add-{name}", aria_label=f"Connect {guide.name}")[
+        form(".inside", method="post", action="/channels/connect")[
+            h2[f"Connect {guide.name}"],
+            p(".quiet")[guide.where],
+            input(type="hidden", name="platform", value=name),
+            [
+                text_field(
+                    field,
+                    field.replace("_", " ").capitalize(),
+                    type="password" if names_secret(field) else "text",
+                    autocomplete="off",
+                    required=True,
+                )
+                for field in guide.asks
+            ],
+            div(".acts")[button(type="button", data_do="close")["Cancel"], button(".primary")["Connect"]],
+        ]
+    ]
 
 
 def _channel(name: str, status: dict[str, Any]) -> Renderable:
@@ -147,12 +182,22 @@ async def stop(visit: PortalVisit, form: SentForm) -> ActResult:
     return ActResult(said=f"{form.word('name')} is stopped.")
 
 
-async def connect_telegram(visit: PortalVisit, form: SentForm) -> ActResult:
-    shown = await visit.services.settings.show(visit.caller)
-    enabled = list((shown.get("channels") or {}).get("enabled") or ())
-    await visit.services.settings.set(visit.acting, "channels.telegram.bot_token", form.word("token"))
-    if "telegram" not in enabled:
-        await visit.services.settings.set(visit.acting, "channels.enabled", [*enabled, "telegram"])
+async def connect(visit: PortalVisit, form: SentForm) -> ActResult:
+    """All of it at once, so that no half of a channel is ever switched on."""
+    name = form.word("platform")
+    if name not in GUIDES:
+        raise InvalidField("platform", f"is {name!r}; there are {', '.join(GUIDES)}")
+    guide = GUIDES[name]
+    given = {field: form.word(field) for field in guide.asks}
+    for field, value in given.items():
+        if not value:
+            raise InvalidField(field, f"{guide.name} needs it")
+    if problem := guide.find_problem(given.get("bot_token", "")):
+        raise InvalidField("bot_token", problem)
+    own = dict((await visit.services.settings.show(visit.caller)).get("channels") or {})
+    own["enabled"] = list(dict.fromkeys([*(own.get("enabled") or ()), name]))
+    own[name] = {**(own.get(name) or {}), **given}
+    await visit.services.settings.merge(visit.acting, {"channels": own})
     return ActResult(said="Saved. The channel connects in a moment.", to="/channels")
 
 
@@ -176,7 +221,7 @@ PART = PortalPart(
     {
         "/channels/start": start,
         "/channels/stop": stop,
-        "/channels/telegram": connect_telegram,
+        "/channels/connect": connect,
         "/channels/approve": approve,
         "/channels/dismiss": dismiss,
         "/channels/revoke": revoke,

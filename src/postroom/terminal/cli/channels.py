@@ -1,10 +1,8 @@
 """`postroom channel`: the clients of messaging platforms, their tokens, and whether they run."""
 
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +11,7 @@ import typer
 
 from postroom.app.home import Home
 from postroom.settings import durable
+from postroom.settings.channel_guides import GUIDES
 from postroom.settings.secrets import is_handle, names_secret, reveal
 from postroom.terminal.cli import channel_check, prompts, unconfirmed_replies
 from postroom.terminal.cli.command import command, group
@@ -33,69 +32,12 @@ NEXT = " Write to it there: it answers with a code, which you approve with postr
 SESSION = "whatsapp-session"
 
 
-@dataclass(frozen=True)
-class Platform:
-    """`fields` are asked for besides the token; those whose names say so are secrets."""
-
-    name: str
-    token: re.Pattern[str] | None = None
-    looks: str = ""
-    where: str = ""
-    fields: tuple[str, ...] = ()
-
-
-PLATFORMS = {
-    "telegram": Platform(
-        "Telegram",
-        re.compile(r"\d{5,}:[A-Za-z0-9_-]{30,}"),
-        "digits, a colon and 35 signs, like 110201543:AAHdqTcvCH1v…",
-        "Write to @BotFather in Telegram: /newbot, and copy the token it gives you.",
-    ),
-    "discord": Platform(
-        "Discord",
-        re.compile(r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{20,}"),
-        "three parts with dots between them, like MTk4NjIy….Cl2FMQ.ZnCjm1X…",
-        "On discord.com/developers: New Application, Bot, Reset Token; switch on Message Content Intent.",
-    ),
-    "whatsapp": Platform(
-        "WhatsApp",
-        where="On developers.facebook.com: an app with WhatsApp; its webhook leads to /hooks/whatsapp.",
-        fields=("access_token", "phone_number_id", "app_secret", "verify_token"),
-    ),
-    "slack": Platform(
-        "Slack",
-        re.compile(r"xoxb-[A-Za-z0-9-]{10,}"),
-        "xoxb- and what follows it",
-        "On api.slack.com/apps: a new app with Socket Mode; scopes chat:write, im:history, users:read,"
-        " files:read, files:write, app_mentions:read; events message.im and app_mention.",
-        fields=("app_token",),
-    ),
-    "email": Platform(
-        "E-mail",
-        where="A mailbox of its own, with IMAP and SMTP.",
-        fields=("address", "password", "imap_host", "smtp_host"),
-    ),
-    "matrix": Platform(
-        "Matrix",
-        where="An account for the bot; its access token is in its client, under Help & About.",
-        fields=("homeserver", "user", "access_token"),
-    ),
-    "signal": Platform(
-        "Signal",
-        where="signal-cli daemon --tcp --receive-mode=manual, with an account that is registered.",
-        fields=("account",),
-    ),
-    "webhook": Platform(
-        "Webhook", where="Any program that can send and take signed requests.", fields=("secret", "url")
-    ),
-}
-
-Channel = Annotated[str, argument("CHANNEL", f"{', '.join(PLATFORMS)} …")]
+Channel = Annotated[str, argument("CHANNEL", f"{', '.join(GUIDES)} …")]
 
 
 def _known(channel: str) -> str:
-    if channel.lower() not in PLATFORMS:
-        raise Unclear(f"{channel} is no channel; there are {', '.join(PLATFORMS)}")
+    if channel.lower() not in GUIDES:
+        raise Unclear(f"{channel} is no channel; there are {', '.join(GUIDES)}")
     return channel.lower()
 
 
@@ -117,8 +59,8 @@ async def list_channels(at: CommandContext) -> None:
         status = (await office.system.status(at.caller)).channels
     found: dict[str, dict[str, Any]] = {}
     own = settings.get("channels") or {}
-    for name in dict.fromkeys([*PLATFORMS, *status]):
-        needs = name in PLATFORMS and PLATFORMS[name].token is not None
+    for name in dict.fromkeys([*GUIDES, *status]):
+        needs = name in GUIDES and GUIDES[name].token is not None
         found[name] = {
             "enabled": name in (own.get("enabled") or ()),
             "token": bool((own.get(name) or {}).get("bot_token")) if needs else None,
@@ -156,7 +98,7 @@ async def try_channel(
 async def setup(
     at: CommandContext,
     channel: Annotated[
-        str | None, argument("CHANNEL", f"{', '.join(PLATFORMS)}; without it, you are asked.")
+        str | None, argument("CHANNEL", f"{', '.join(GUIDES)}; without it, you are asked.")
     ] = None,
     token: Annotated[
         str | None,
@@ -183,8 +125,8 @@ async def setup(
         await _switch(at, name, on=False)
         return
     if prompts.somebody():
-        at.out.say(PLATFORMS[name].where)
-    secret = _token(name, token) if PLATFORMS[name].token else None
+        at.out.say(GUIDES[name].where)
+    secret = _token(name, token) if GUIDES[name].token else None
     async with at.office() as office:
         own = (await office.settings.show(at.caller)).get("channels") or {}
     fields = _read_fields(name, given or (), own.get(name) or {})
@@ -200,7 +142,7 @@ async def _ask_for_all(at: CommandContext) -> None:
         settings = await office.settings.show(at.caller)
     own = settings.get("channels") or {}
     done: dict[str, bool] = {}
-    for name, platform in PLATFORMS.items():
+    for name, platform in GUIDES.items():
         on = name in (own.get("enabled") or ())
         wanted = prompts.yes(f"Use {platform.name}?", default=on)
         if wanted:
@@ -218,7 +160,7 @@ async def _ask_for_all(at: CommandContext) -> None:
 
 
 def _token(name: str, given: str | None) -> str:
-    platform = PLATFORMS[name]
+    platform = GUIDES[name]
     if given == "-":
         given = sys.stdin.readline()
     if given is None:
@@ -227,8 +169,8 @@ def _token(name: str, given: str | None) -> str:
         given = given.strip()
     given = given.strip()
     secret = reveal(given)
-    if platform.token is not None and not platform.token.fullmatch(secret):
-        raise Unclear(f"That is no token of a {platform.name} bot: it must be {platform.looks}")
+    if problem := platform.find_problem(secret):
+        raise Unclear(problem)
     return given
 
 
@@ -240,11 +182,11 @@ def _read_fields(name: str, given: Sequence[str], known: Mapping[str, Any] | Non
         if not equals or not field:
             raise Unclear(f"--set takes NAME=VALUE, not {each}")
         fields[field] = value
-    missing = [each for each in PLATFORMS[name].fields if each not in fields and not (known or {}).get(each)]
+    missing = [each for each in GUIDES[name].fields if each not in fields and not (known or {}).get(each)]
     if missing and not prompts.somebody():
-        raise Unclear(f"{PLATFORMS[name].name} needs {', '.join(missing)}; give each as --set NAME=VALUE")
+        raise Unclear(f"{GUIDES[name].name} needs {', '.join(missing)}; give each as --set NAME=VALUE")
     for field in missing:
-        label = f"{field.replace('_', ' ')} of {PLATFORMS[name].name}"
+        label = f"{field.replace('_', ' ')} of {GUIDES[name].name}"
         fields[field] = prompts.secret(label) if names_secret(field) else prompts.text(label)
     return {
         field: keep_secret(f"{name}_{field}", value)
@@ -295,7 +237,7 @@ async def _switch(
             own[name] = {**(own.get(name) or {}), "bot_token": token}
         if fields:
             own[name] = {**(own.get(name) or {}), **fields}
-        if on and PLATFORMS[name].token is not None and not (own.get(name) or {}).get("bot_token"):
+        if on and GUIDES[name].token is not None and not (own.get(name) or {}).get("bot_token"):
             raise Unclear(f"{name} needs a token: postroom channel setup {name} --token …")
         await office.settings.merge(at.caller, {"channels": own})
         told, running = await _act(at, office, name, on=on)
@@ -343,7 +285,7 @@ async def reset(at: CommandContext, channel: Channel, yes: Yes = False) -> None:
     if name == "whatsapp":
         things = [home.path / SESSION]
     if not yes:
-        confirm(f"Forget how to log in to {PLATFORMS[name].name}, and switch it off?")
+        confirm(f"Forget how to log in to {GUIDES[name].name}, and switch it off?")
 
     async with at.office() as office:
         own = dict((await office.settings.show(at.caller)).get("channels") or {})
