@@ -47,9 +47,10 @@ async def test_what_came_between_two_lives_of_the_office_is_answered_in_order(
 
 
 async def _let_slack_give_up(fake: Any, count: int) -> None:
-    while len(fake.socket.given_up) < count:
-        fake.clock.advance(60)
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while len(fake.socket.given_up) < count:
+            fake.clock.advance(60)
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(
