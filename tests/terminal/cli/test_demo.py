@@ -8,7 +8,7 @@ from rich.console import Console
 
 from postroom.office.traces import ConversationTrace, TraceStep, TurnTaken
 from postroom.terminal.cli import demo_office, demo_queue
-from postroom.terminal.cli.demo_trace import money, shown
+from postroom.terminal.cli.conversation_tree import money, render_tree
 from tests.terminal.cli.tree import whole_tree
 
 
@@ -48,7 +48,7 @@ def test_a_trace_cannot_send_orders_to_the_terminal() -> None:
     )
     console = Console(width=200, force_terminal=False)
     with console.capture() as captured:
-        console.print(shown(trace))
+        console.print(render_tree(trace))
     text = captured.get()
     assert "\x1b" not in text
     assert "\x07" not in text
