@@ -94,7 +94,12 @@ class Room:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes may have the same store open."""
+        """Whether other processes may have the same store open.
+
+        >>> async with postroom.open("memory://") as shop:
+        ...     print(shop.is_shared)
+        False
+        """
         return self._core.writers > 1
 
     @property
