@@ -1,4 +1,4 @@
-"""What each platform needs to be connected, and where its owner finds it: for the shell and the portal alike."""
+"""What each platform needs to be connected, and where its owner finds it, for the shell and the portal."""
 
 import re
 from dataclasses import dataclass
