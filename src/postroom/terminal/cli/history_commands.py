@@ -10,7 +10,7 @@ from postroom.clock import SECOND
 from postroom.errors import MessageNotFound
 from postroom.kernel import checks
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.lake_access import LakeOption, lake_of, source_of
+from postroom.terminal.cli.lake_access import LakeOption, find_source, lake_of
 from postroom.terminal.cli.options import MessageId, argument, option
 from postroom.terminal.cli.output import Column, facts, span, table
 from postroom.terminal.cli.store_access import CommandContext
@@ -88,7 +88,7 @@ def search(
         limit=limit,
     )
     with _lake(at, lake) as engine:
-        found = find(engine, source_of(at) if at.is_readable else None, wanted)
+        found = find(engine, find_source(at), wanted)
     at.out.show(
         found,
         table(
@@ -118,7 +118,7 @@ async def trace(
     from postroom.terminal.cli.conversation_tree import render_tree
 
     with _lake(at, lake) as engine:
-        found = find(engine, source_of(at) if at.is_readable else None, wanted)
+        found = find(engine, find_source(at), wanted)
     steps = None if at.out.as_json else await at.look_at_conversation(found["trace_id"])
     total = found["summary"]
     starred = any(each.get("critical") for each in found["spans"])

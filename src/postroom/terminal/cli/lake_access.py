@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from postroom.errors import PostroomError
 from postroom.terminal.cli.errors import NoStore
 from postroom.terminal.cli.options import option
 from postroom.terminal.cli.store_access import CommandContext
@@ -50,6 +51,19 @@ def source_of(at: CommandContext, feed: str | None = None) -> "SqliteSource":
     from postroom.terminal.cli.connection import token_of
 
     return fed(source, feed, token_of(Home.of()))
+
+
+def find_source(at: CommandContext) -> "SqliteSource | None":
+    """None where there is no store, or its server is away: then the lake answers alone."""
+    if at.has_server:
+        source = source_of(at)
+        try:
+            source.snapshot()
+        except PostroomError as error:
+            at.out.note(str(error))
+            return None
+        return source
+    return source_of(at) if at.has_file else None
 
 
 @contextmanager

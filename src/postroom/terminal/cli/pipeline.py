@@ -19,7 +19,7 @@ from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.errors import FileTaken, NotWritten, Unclear
 from postroom.terminal.cli.exports import Format, chosen, write
-from postroom.terminal.cli.lake_access import LakeOption, lake_of, light, source_of
+from postroom.terminal.cli.lake_access import LakeOption, find_source, lake_of, light, source_of
 from postroom.terminal.cli.options import argument, choice, flag, option
 from postroom.terminal.cli.output import Column, facts, some, span, table
 from postroom.terminal.cli.pipeline_catalog import catalog, describe
@@ -414,7 +414,7 @@ def status(at: CommandContext, lake: LakeOption = None) -> None:
     found = lake_of(at, lake)
     from postroom.pipeline.serving.status import status as look
 
-    source = source_of(at) if at.is_readable else None
+    source = find_source(at)
     state = look(found, source)
     running = state["running"]
     at.out.show(

@@ -121,11 +121,6 @@ class CommandContext:
         return self.url.startswith(SERVERS)
 
     @property
-    def is_readable(self) -> bool:
-        """Whether the pipeline's readers have something to read."""
-        return self.has_server or self.has_file
-
-    @property
     def is_served(self) -> bool:
         """Whether a server of this home runs on this store."""
         return self._server() is not None
