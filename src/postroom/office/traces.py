@@ -114,24 +114,29 @@ def _body(message: Message) -> dict[str, Any]:
 
 def walk(steps: list[TraceStep]) -> Iterator[TraceStep]:
     """Every step, each before what it caused."""
-    for step in steps:
+    ahead = list(reversed(steps))
+    while ahead:
+        step = ahead.pop()
         yield step
-        yield from walk(step.causes)
+        ahead.extend(reversed(step.causes))
 
 
 def find_critical_path(trace: ConversationTrace) -> list[TraceStep]:
     """From the first message to the one that ended last: nothing else could have made the whole shorter."""
-
-    def end(path: list[TraceStep]) -> int:
-        step = path[-1]
+    above: dict[str, TraceStep] = {}
+    last: tuple[int, TraceStep] | None = None
+    for step in walk(trace.roots):
+        above.update((cause.message_id, step) for cause in step.causes)
         # A reply that nobody has fetched yet keeps nobody waiting.
-        return step.ended_at or (step.began_at if step.kind == "reply" else trace.ended_at)
-
-    def latest(step: TraceStep) -> list[TraceStep]:
-        below = max((latest(each) for each in step.causes), key=end, default=None)
-        return [step, *below] if below and end(below) >= end([step]) else [step]
-
-    return max((latest(root) for root in trace.roots), key=end, default=[])
+        end = step.ended_at or (step.began_at if step.kind == "reply" else trace.ended_at)
+        if last is None or end >= last[0]:
+            last = end, step
+    path: list[TraceStep] = []
+    at = last[1] if last is not None else None
+    while at is not None:
+        path.append(at)
+        at = above.get(at.message_id)
+    return path[::-1]
 
 
 def own_words(message: Message) -> str:

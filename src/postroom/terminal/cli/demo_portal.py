@@ -75,6 +75,11 @@ SCRIPT: dict[str, Any] = {
             "chunks": 120,
         },
         {
+            "match": "#makers — @user",
+            "reply": "[#makers: I have read it, and can begin at once.]",
+            "seconds": 1.5,
+        },
+        {
             "reply": "I am **$agent** of the demo, played by a script. You wrote: $excerpt",
             "seconds": 1.5,
             "chunks": 4,
