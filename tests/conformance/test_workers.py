@@ -317,8 +317,11 @@ async def test_stopping_idle_workers_takes_nothing_with_it(jobs: Room) -> None:
         await until_waiting(jobs)
     assert not waiting_claims(jobs)
     receipt = await jobs.publish("jobs", 1)
-    message = await jobs.get(receipt.id)
-    assert (message.state, message.attempts) == (State.PENDING, 0)
+    # A claim that was on its way to a server when it was cancelled is given back as soon as it is answered.
+    async with asyncio.timeout(SOON_S):
+        while (message := await jobs.get(receipt.id)).state is not State.PENDING:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert message.attempts == 0
 
 
 async def test_no_more_run_at_once_than_was_asked_for(jobs: Room) -> None:

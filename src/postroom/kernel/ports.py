@@ -326,10 +326,6 @@ class Reads(Protocol):
         """Events of a conversation from a number to before another, in order."""
         ...
 
-    def first_at(self, moment: int, low: int, high: int) -> int:
-        """Of events from `low` to before `high`, whose times only rise, the first at or after a moment."""
-        ...
-
     def chain(self) -> Chain: ...
     def standing(self, *, at_anchor: bool) -> FoldBasis:
         """What a fold of the kept events begins with; or, as the tables have it now, what it must give."""

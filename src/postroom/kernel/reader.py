@@ -211,15 +211,27 @@ class Reader:
         """The numbers, from and to before, of all events between two moments. Where time was set back, also
         of others."""
         parts = self._rising_parts()
-        starts = [(self.reads.first_at(since, *part), part) for part in parts]
-        ends = [(self.reads.first_at(until + 1, *part), part) for part in parts]
+        starts = [(self._first_at(since, *part), part) for part in parts]
+        ends = [(self._first_at(until + 1, *part), part) for part in parts]
         first = min((at for at, (_, end) in starts if at < end), default=parts[-1][1])
         return first, max((at for at, (begin, _) in ends if at > begin), default=first)
 
     def last_before(self, moment: int) -> int:
         """The number of the last event before a moment; the latest one, where time was set back."""
-        starts = [(self.reads.first_at(moment, *part), part) for part in self._rising_parts()]
+        starts = [(self._first_at(moment, *part), part) for part in self._rising_parts()]
         return max((at for at, (_, end) in starts if at < end), default=starts[-1][1][1]) - 1
+
+    def _first_at(self, moment: int, low: int, high: int) -> int:
+        """Of events from `low` to before `high`, whose times only rise, the first at or after a moment. It is
+        found by halving: an index by time would slow down whoever writes."""
+        while low < high:
+            middle = (low + high) // 2
+            found = self.reads.events(middle - 1, 1)
+            if found and found[0].time < moment:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def _rising_parts(self) -> list[tuple[int, int]]:
         steps = read_steps(_one(self.reads.facts([KEY])))

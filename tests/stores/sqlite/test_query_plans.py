@@ -53,7 +53,6 @@ PLANS = {
     "counts": "PRIMARY KEY (queue_id=?)",
     "events": "INTEGER PRIMARY KEY",
     "event_hash": "INTEGER PRIMARY KEY",
-    "event_time": "INTEGER PRIMARY KEY",
     "events_about": "INTEGER PRIMARY KEY",
     "chain": "PRIMARY KEY (queue_id=? AND subscription_id=?)",
     "last_prunable_event": "INTEGER PRIMARY KEY",

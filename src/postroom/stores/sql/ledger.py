@@ -29,17 +29,6 @@ class LedgerReads(SqlReads):
         rows = self._db.fetch(self._sql["events_about"], (first, end, correlation_id, tenant, limit))
         return list(unroll(rows, b""))
 
-    def first_at(self, moment: int, low: int, high: int) -> int:
-        """Found by halving; no index by time slows the writers down."""
-        while low < high:
-            middle = (low + high) // 2
-            found = self._db.fetch(self._sql["event_time"], (middle,))
-            if found and found[0][0] < moment:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
     def chain(self) -> Chain:
         ends = {
             name: Head(seq, hash_, time) for name, seq, hash_, time, _ in self._db.fetch(self._sql["chain"])

@@ -110,10 +110,6 @@ SELECT * FROM ledger WHERE seq > ? ORDER BY seq LIMIT ?;
 -- The hash of one event.
 SELECT hash FROM ledger WHERE seq = ?;
 
--- name: event_time
--- The time of one event.
-SELECT time FROM ledger WHERE seq = ?;
-
 -- name: events_about
 -- Events of a conversation among those between two numbers.
 SELECT * FROM ledger WHERE seq >= ? AND seq < ? AND correlation_id = ? AND tenant = ? ORDER BY seq LIMIT ?;
