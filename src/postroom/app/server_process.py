@@ -99,7 +99,12 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
 
 def _processes(folder: Path) -> list[ProcessFacts]:
     return [
-        ProcessFacts(pid=each.pid, roles=each.roles, version=each.version, started_at=each.started_at)
+        ProcessFacts(
+            pid=each.pid,
+            roles=tuple(role.value for role in each.roles),
+            version=each.version,
+            started_at=each.started_at,
+        )
         for each in running(folder)
     ]
 

@@ -135,9 +135,10 @@ if (pulse) {
 async function send(form, submitter) {
   const question = submitter?.dataset.confirm ?? form.dataset.confirm;
   if (question && !(await confirmed(question, submitter?.textContent.trim()))) return;
+  if (submitter) submitter.disabled = true;
+  await uploads.get(form); // nothing that was attached is left behind
   const body = new URLSearchParams(new FormData(form));
   if (submitter?.name) body.append(submitter.name, submitter.value);
-  if (submitter) submitter.disabled = true;
   sending += 1;
   try {
     const answer = await fetch(submitter?.getAttribute("formaction") ?? form.getAttribute("action"), {
@@ -177,6 +178,8 @@ document.addEventListener("submit", (event) => {
 
 // files: taken up at once, and sent along with the words by their paths
 
+const uploads = new WeakMap();
+
 async function upload(input) {
   const form = input.form;
   const chips = $(".chips", form);
@@ -207,7 +210,8 @@ async function upload(input) {
 }
 
 document.addEventListener("change", (event) => {
-  if (event.target.dataset.upload !== undefined) upload(event.target);
+  const input = event.target;
+  if (input.dataset.upload !== undefined) uploads.set(input.form, Promise.all([uploads.get(input.form), upload(input)]));
 });
 
 function confirmed(question, word) {
@@ -225,7 +229,7 @@ function showSecret(told) {
   const box = $("#secret");
   $("p", box).textContent = told.said;
   $("pre", box).textContent = told.secret;
-  const drawn = told.picture && new DOMParser().parseFromString(told.picture, "image/svg+xml").documentElement;
+  const drawn = told.picture && new DOMParser().parseFromString(told.picture, "text/html").body.firstChild;
   $(".picture", box).replaceChildren(...(drawn ? [document.adoptNode(drawn)] : []));
   box.showModal();
   box.addEventListener("close", () => (told.to ? leave(told.to) : refresh()), { once: true });
