@@ -269,6 +269,7 @@ async def test_the_secret_of_a_key_is_shown_once(open_page: OpenPage, house: Hou
     await page.get_by_role("dialog", name="New key").get_by_label("Name").fill("shop")
     await page.get_by_role("button", name="Create key").click()
     await expect(page.locator("#secret pre")).to_contain_text("prk_")
+    await expect(page.locator("#secret pre")).not_to_be_empty()
     secret = await page.locator("#secret pre").inner_text()
     async with page.expect_navigation():
         await page.get_by_role("button", name="Done").click()
@@ -308,8 +309,8 @@ async def test_a_viewer_is_let_in_by_a_link_looks_and_is_sent_away_again(
     await invite.get_by_label("Name").fill("Ann")
     await invite.get_by_label("May").select_option("viewer")
     await invite.get_by_role("button", name="Make the link").click()
-    link = await page.locator("#secret pre").inner_text()
     await expect(page.locator("#secret .picture svg")).to_be_visible()
+    link = await page.locator("#secret pre").inner_text()
     context = await new_context(browser, DESKTOP)
     ann = await context.new_page()
     await ann.goto(link)
