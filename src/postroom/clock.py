@@ -45,3 +45,8 @@ def from_datetime(moment: datetime) -> int:
 def iso(moment: int) -> str:
     text = datetime.fromtimestamp(moment / SECOND, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
+
+
+def file_stamp(moment: int) -> str:
+    """To the second, for names of files: 20260131T120000."""
+    return datetime.fromtimestamp(moment / SECOND, UTC).strftime("%Y%m%dT%H%M%S")

@@ -10,8 +10,8 @@ import postroom
 from postroom import Room
 from postroom.app.home import Home
 from postroom.office.retention import retention
-from postroom.runtime.core import SQLITE
 from postroom.settings.model import Settings
+from postroom.stores.addresses import SQLITE
 
 LAKE = "lake"
 

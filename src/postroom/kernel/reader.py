@@ -26,7 +26,7 @@ from postroom.kernel.ports import (
     StoredRecord,
 )
 from postroom.kernel.rows import Stored
-from postroom.kernel.time_steps import KEY, read_steps, rising_parts
+from postroom.kernel.time_steps import KEY, first_at, read_steps, rising_parts
 
 T = TypeVar("T")
 
@@ -211,27 +211,20 @@ class Reader:
         """The numbers, from and to before, of all events between two moments. Where time was set back, also
         of others."""
         parts = self._rising_parts()
-        starts = [(self._first_at(since, *part), part) for part in parts]
-        ends = [(self._first_at(until + 1, *part), part) for part in parts]
+        starts = [(first_at(since, *part, self._time_of), part) for part in parts]
+        ends = [(first_at(until + 1, *part, self._time_of), part) for part in parts]
         first = min((at for at, (_, end) in starts if at < end), default=parts[-1][1])
         return first, max((at for at, (begin, _) in ends if at > begin), default=first)
 
     def last_before(self, moment: int) -> int:
         """The number of the last event before a moment; the latest one, where time was set back."""
-        starts = [(self._first_at(moment, *part), part) for part in self._rising_parts()]
+        starts = [(first_at(moment, *part, self._time_of), part) for part in self._rising_parts()]
         return max((at for at, (_, end) in starts if at < end), default=starts[-1][1][1]) - 1
 
-    def _first_at(self, moment: int, low: int, high: int) -> int:
-        """Of events from `low` to before `high`, whose times only rise, the first at or after a moment. It is
-        found by halving: an index by time would slow down whoever writes."""
-        while low < high:
-            middle = (low + high) // 2
-            found = self.reads.events(middle - 1, 1)
-            if found and found[0].time < moment:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+    def _time_of(self, number: int) -> int | None:
+        """Of the event with this number, or the next one there is."""
+        found = self.reads.events(number - 1, 1)
+        return found[0].time if found else None
 
     def _rising_parts(self) -> list[tuple[int, int]]:
         steps = read_steps(_one(self.reads.facts([KEY])))

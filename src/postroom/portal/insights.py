@@ -43,11 +43,11 @@ async def show_insights(visit: PortalVisit) -> PageView:
     state: dict[str, Any] = {}
     try:
         state = await visit.services.insights.state(visit.caller)
-        if not await _has_messages(visit):
-            return _nothing("The lake is empty", state)
         found = await _read(visit, asked)
     except NotFound as problem:
         return _nothing(str(problem), state)
+    if not found["overview"].get("messages") and not asked.query:
+        return _nothing("The lake is empty", state)
     return PageView(
         title="Insights",
         way="/insights",
@@ -73,10 +73,6 @@ def _read_day(visit: PortalVisit, name: str) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise InvalidField(name, f"{text!r} is no day; write it as 2026-01-31") from None
-
-
-async def _has_messages(visit: PortalVisit) -> bool:
-    return bool((await visit.services.insights.insight(visit.caller, "overview")).get("messages"))
 
 
 async def _read(visit: PortalVisit, asked: AskedDays) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from postroom.clock import Clock, SystemClock
-from postroom.errors import InvalidField, StoreNeedsExtra, UnknownStore
+from postroom.errors import InvalidField, UnknownStore
 from postroom.ids import Ids, RandomIds
 from postroom.kernel import commands as c
 from postroom.kernel.checks import DEFAULT_SCOPE
@@ -27,6 +27,7 @@ from postroom.runtime.clock_watch import ClockWatch
 from postroom.runtime.commit import Committer
 from postroom.runtime.housekeeping import HousekeepingLoop
 from postroom.runtime.wakeups import Wakeups
+from postroom.stores.addresses import MARIADB, POSTGRES, REDIS, SERVERS, SQLITE, needing_extra
 from postroom.stores.sqlite import SqliteStore
 from postroom.stores.sqlite.store import Durability
 
@@ -49,10 +50,6 @@ class RoomOptions(msgspec.Struct, frozen=True, kw_only=True):
     redis: str | None = None
 
 
-SQLITE = "sqlite:///"
-POSTGRES = ("postgresql://", "postgres://")
-MARIADB = ("mariadb://",)
-REDIS = ("redis://", "rediss://", "unix://")
 AT_ONCE = 1000
 
 
@@ -79,32 +76,26 @@ def open_store(url: str, options: RoomOptions) -> Store:
 
 
 def _open_postgres(url: str, options: RoomOptions) -> Store:
-    try:
+    with needing_extra("postgres"):
         from postroom.stores.postgres import PostgresStore
-    except ModuleNotFoundError as error:
-        raise StoreNeedsExtra(url=POSTGRES[0], extra="postgres", module=error.name) from error
     return PostgresStore(url, clock=options.clock)
 
 
 def _open_mariadb(url: str, options: RoomOptions) -> Store:
-    try:
+    with needing_extra("mariadb"):
         from postroom.stores.mariadb import MariadbStore
-    except ModuleNotFoundError as error:
-        raise StoreNeedsExtra(url=MARIADB[0], extra="mariadb", module=error.name) from error
     return MariadbStore(url, clock=options.clock)
 
 
 def _open_redis(url: str, options: RoomOptions) -> Store:
     """Beside a store that several processes have open; others need nobody to wake them."""
-    if not url.startswith((*POSTGRES, *MARIADB)):
+    if not url.startswith(SERVERS):
         raise InvalidField("redis", "is for a store on a database server, postgresql://… or mariadb://…")
     redis = options.redis or ""
     if not redis.startswith(REDIS):
         raise InvalidField("redis", f"begins with one of {', '.join(REDIS)}")
-    try:
+    with needing_extra("redis"):
         from postroom.stores.redis import RedisStore
-    except ModuleNotFoundError as error:
-        raise StoreNeedsExtra(url=REDIS[0], extra="redis", module=error.name) from error
     return RedisStore(open_store(url, msgspec.structs.replace(options, redis=None)), url, redis)
 
 

@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from postroom.errors import InvalidField, StoreNeedsExtra, UnknownStore
-from postroom.runtime.core import MARIADB, POSTGRES, SQLITE
+from postroom.errors import InvalidField, UnknownStore
+from postroom.stores.addresses import MARIADB, POSTGRES, SQLITE, needing_extra
 from postroom.stores.sql.info import StoreInfo
 from postroom.stores.sql.transfer import MovedTable, Progress, StoreTables, transfer
 from postroom.stores.sqlite import info as sqlite_info
@@ -23,11 +23,11 @@ def move_store(source: str, target: str, progress: Progress) -> list[MovedTable]
 
 def describe_store(url: str) -> StoreInfo:
     if url.startswith(POSTGRES):
-        with _needing("postgres"):
+        with needing_extra("postgres"):
             from postroom.stores.postgres import info as postgres_info
         return postgres_info.read_info(url)
     if url.startswith(MARIADB):
-        with _needing("mariadb"):
+        with needing_extra("mariadb"):
             from postroom.stores.mariadb import info as mariadb_info
         return mariadb_info.read_info(url)
     return sqlite_info.read_info(_path(url))
@@ -49,22 +49,14 @@ def _open_tables(url: str, *, is_source: bool) -> Iterator[StoreTables]:
 
 def _find_tables(url: str, *, is_source: bool) -> StoreTables:
     if url.startswith(POSTGRES):
-        with _needing("postgres"):
+        with needing_extra("postgres"):
             from postroom.stores.postgres.transfer import PostgresTables
         return PostgresTables(url, is_source=is_source)
     if url.startswith(MARIADB):
-        with _needing("mariadb"):
+        with needing_extra("mariadb"):
             from postroom.stores.mariadb.transfer import MariadbTables
         return MariadbTables(url, is_source=is_source)
     return SqliteTables(_path(url), is_source=is_source)
-
-
-@contextlib.contextmanager
-def _needing(extra: str) -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise StoreNeedsExtra(url=f"{extra}://", extra=extra, module=error.name) from error
 
 
 def _path(url: str) -> Path:

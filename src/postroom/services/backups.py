@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from postroom.clock import from_datetime, iso
+from postroom.clock import file_stamp, from_datetime, iso
 from postroom.errors import Invalid, NotFound
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_owner
@@ -65,8 +65,7 @@ class BackupService(OfficeService):
         require_owner(caller)
         tool = self._tool()
         now = self._context.clock.now()
-        stamp = iso(now).partition(".")[0].replace(":", "").replace("-", "")
-        file = self._context.home / FOLDER / f"postroom-{stamp}.db"
+        file = self._context.home / FOLDER / f"postroom-{file_stamp(now)}.db"
         await asyncio.to_thread(lambda: file.parent.mkdir(mode=0o700, parents=True, exist_ok=True))
         await tool.copy(file)
         return await asyncio.to_thread(_note_check, file, now)

@@ -66,7 +66,8 @@ class SystemService(OfficeService):
             interval_s=settings.monitoring.heartbeat_interval,
             heartbeats=await control.office.heartbeats.last_sent(),
             processes=await asyncio.to_thread(context.server.processes),
-            store=context.server.store,
+            # Where everything lies is nobody else's business.
+            store=context.server.store if caller.is_owner else "",
         )
 
     async def apply(self, caller: Caller) -> tuple[tuple[str, ...], tuple[str, ...]]:

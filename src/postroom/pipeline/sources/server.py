@@ -11,13 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from postroom.errors import StoreNeedsExtra
 from postroom.kernel import jsontext
 from postroom.pipeline.sources.sqlite import SqliteSource, Wanted
+from postroom.stores.addresses import MARIADB, POSTGRES, needing_extra
 
 ROWS_AT_ONCE = 5_000
-POSTGRES = ("postgresql://", "postgres://")
-MARIADB = ("mariadb://",)
 # Each statement begins with a row that tells the types: a number, a text or bytes.
 _COLUMN = re.compile(r"(0|''|x'') AS (\w+)")
 _TYPES = {"0": pa.int64(), "''": pa.string(), "x''": pa.binary()}
@@ -118,7 +116,7 @@ class ServerSource(SqliteSource, frozen=True, kw_only=True):
 class PostgresSource(ServerSource, frozen=True, kw_only=True):
     @contextlib.contextmanager
     def _look(self) -> Iterator[Any]:
-        with _needing("postgres"):
+        with needing_extra("postgres"):
             import psycopg
 
             from postroom.stores.postgres.connection import PostgresReadConnection, set_up
@@ -147,7 +145,7 @@ class PostgresSource(ServerSource, frozen=True, kw_only=True):
 class MariadbSource(ServerSource, frozen=True, kw_only=True):
     @contextlib.contextmanager
     def _look(self) -> Iterator[Any]:
-        with _needing("mariadb"):
+        with needing_extra("mariadb"):
             import pymysql
 
             from postroom.stores.mariadb.address import read_address
@@ -168,22 +166,14 @@ class MariadbSource(ServerSource, frozen=True, kw_only=True):
 def open_server(url: str) -> ServerSource | None:
     """The source behind the address of a server; None for other addresses."""
     if url.startswith(POSTGRES):
-        with _needing("postgres"):
+        with needing_extra("postgres"):
             from postroom.stores.postgres.store import name_place
         return PostgresSource(name_place(url), url=url)
     if url.startswith(MARIADB):
-        with _needing("mariadb"):
+        with needing_extra("mariadb"):
             from postroom.stores.mariadb.address import read_address
         return MariadbSource(read_address(url).place, url=url)
     return None
-
-
-@contextlib.contextmanager
-def _needing(extra: str) -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise StoreNeedsExtra(url=f"{extra}://", extra=extra, module=error.name) from error
 
 
 def _pieces(after: int, up_to: int) -> list[tuple[int, int]]:

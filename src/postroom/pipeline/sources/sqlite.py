@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from postroom.errors import StoreCorrupt, StoreError
 from postroom.kernel.ledger import GENESIS
-from postroom.kernel.time_steps import KEY, decode_steps, rising_parts
+from postroom.kernel.time_steps import KEY, decode_steps, first_at, rising_parts
 from postroom.pipeline.errors import SourceUnknown
 from postroom.stores.sqlite.migrate import APPLICATION_ID
 
@@ -140,7 +140,14 @@ class SqliteSource(msgspec.Struct, frozen=True):
                 "SELECT data FROM documents WHERE (tenant, kind, key) = (?, ?, ?)", KEY
             ).fetchone()
             parts = rising_parts(low, high, decode_steps(steps[0]) if steps else [])
-            found = [(_first_at(db, time, *part), part) for part in parts]
+
+            def time_of(number: int) -> int | None:
+                row = db.execute(
+                    "SELECT time FROM ledger WHERE seq >= ? ORDER BY seq LIMIT 1", (number,)
+                ).fetchone()
+                return row[0] if row is not None else None
+
+            found = [(first_at(time, *part, time_of), part) for part in parts]
         inside = [at for at, (_, end) in found if at < end] or [high]
         return (max if latest else min)(inside) - 1
 
@@ -338,20 +345,6 @@ _BRIEF_NAMES = (
     "hop", "created_at", "finished_at", "failure_kind", "failure_reason", "channel", "sender", "sender_id",
     "agent", "from_agent", "body",
 )  # fmt: skip
-
-
-def _first_at(db: apsw.Connection, time: int, low: int, high: int) -> int:
-    """Times only rise here, so it is found by halving."""
-    while low < high:
-        middle = (low + high) // 2
-        found = db.execute(
-            "SELECT time FROM ledger WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
-        ).fetchone()
-        if found is not None and found[0] < time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def _one(db: apsw.Connection, sql: str, *bindings: int) -> tuple[Any, ...]:

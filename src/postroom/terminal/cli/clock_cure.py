@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from postroom.clock import SECOND, iso
+from postroom.clock import SECOND, file_stamp, iso
 from postroom.kernel import commands as c
 from postroom.kernel.transitions.time_back import TimeSetBack
 from postroom.runtime import RoomOptions
@@ -30,8 +30,7 @@ def cure_clock(at: CommandContext, *, yes: bool) -> None:
     if yes:
         folder = at.path.absolute().parent / "backups"
         folder.mkdir(mode=0o700, exist_ok=True)
-        stamp = iso(now).partition(".")[0].replace(":", "").replace("-", "")
-        kept = folder / f"{at.path.name}.clock-{stamp}"
+        kept = folder / f"{at.path.name}.clock-{file_stamp(now)}"
         _copy(at, kept)
         write_digest(kept)
         told = [f"time goes on from {iso(now)}. To undo it: postroom restore {kept}"]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from postroom.clock import iso
+from postroom.clock import file_stamp, iso
 from postroom.errors import StoreCorrupt, StoreInUse, StoreReadOnly
 from postroom.stores.sqlite.backup_stream import restore_stream
 from postroom.stores.sqlite.heads import SignedHeads
@@ -107,7 +107,7 @@ def _exchange(source: Path, target: Path, now: int) -> Path | None:
             os.fsync(copied.fileno())
         kept = None
         if target.exists():
-            stamp = iso(now).partition(".")[0].replace(":", "").replace("-", "")
+            stamp = file_stamp(now)
             kept = target.with_name(f"{target.name}.before-{stamp}")
             for ending in ("", "-wal", "-shm"):
                 beside = Path(f"{target}{ending}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from postroom.clock import SECOND, Clock, SystemClock
 from postroom.errors import InvalidField, StoreInUse, StoreReadOnly, UnknownStore
+from postroom.stores.addresses import SERVERS, SQLITE
 from postroom.terminal.cli.errors import NoStore
 from postroom.terminal.cli.output import Output
 
@@ -27,10 +28,7 @@ if TYPE_CHECKING:  # a command that opens no store starts without what it takes 
     from postroom.terminal.cli.readonly import ReadOnlyFile
 
 OVERDUE_S = 3
-SQLITE = "sqlite:///"
 SETTINGS = "store.url in settings.json"
-POSTGRES, MARIADB = ("postgresql://", "postgres://"), ("mariadb://",)
-SERVERS = (*POSTGRES, *MARIADB)
 
 
 def home() -> Path:
