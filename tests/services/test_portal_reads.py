@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from postroom.errors import MessageNotFound
+from postroom.office.agents import TeamNotFound
 from postroom.services import callers
 from postroom.services.conversations import Draft
 from postroom.services.errors import OwnerOnly
@@ -49,6 +50,35 @@ async def test_a_chat_has_both_sides_and_what_the_answer_took(house: House) -> N
     assert older == mine
     with pytest.raises(OwnerOnly):
         await house.deps.services.chats.read(callers.agent("coder"), "lead")
+
+
+async def test_a_team_chat_has_every_members_answer_and_nobody_elses_mail(tmp_path: Path) -> None:
+    rules = [
+        {"agent": "lead", "match": "login", "reply": "I see to it. [@coder: mend the login]"},
+        {"agent": "coder", "match": "mend", "reply": "Mended."},
+        {"reply": "Done."},
+    ]
+    async with opened(tmp_path, script={"pace": 0.01, "rules": rules}) as house:
+        chats = house.deps.services.chats
+        await answered(house, "@dev the login is broken")
+        await answered(house, "@lead only you")
+        await answered(house, "@dev and now the menu")
+        lines = await chats.read_team(OWNER, "dev")
+        first, second = lines[0], lines[-2]
+        assert [(each.author, each.is_agent) for each in lines] == [
+            ("Ann", False),
+            ("lead", True),
+            ("coder", True),
+            ("Ann", False),
+            ("lead", True),
+        ]
+        assert (first.text, second.text) == ("@dev the login is broken", "@dev and now the menu")
+        assert await chats.read_team(OWNER, "dev", before=second.number) == lines[:3]
+        assert await chats.read_team(OWNER, "dev", limit=1) == lines[3:]
+        with pytest.raises(TeamNotFound):
+            await chats.read_team(OWNER, "sales")
+        with pytest.raises(OwnerOnly):
+            await chats.read_team(callers.agent("coder"), "dev")
 
 
 async def test_a_turn_that_goes_on_tells_what_it_said_and_used(house: House) -> None:

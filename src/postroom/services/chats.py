@@ -9,10 +9,11 @@ from postroom.kernel.model import Message
 from postroom.kernel.reader import Reader
 from postroom.office import queues
 from postroom.office.events.derive import said
-from postroom.office.lanes.batches import text_of
+from postroom.office.lanes.batches import team_of, text_of
 from postroom.office.message_rows import FAILURE, HISTORY, MAIL
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_viewer
+from postroom.services.rooms import require_team
 from postroom.services.workload import worker_of
 
 if TYPE_CHECKING:
@@ -81,6 +82,38 @@ class ChatService(OfficeService):
         turns = await self._turns(room, [message for _, message in lines])
         return [_line(number, message, turns) for number, message in reversed(lines)]
 
+    async def read_team(
+        self, caller: Caller, team: str, *, limit: int = 20, before: int = 0
+    ) -> list[ChatLine]:
+        """What people wrote to a team and its members answered, in the order it was said: the conversations
+        that were begun last; with `before`, those that were begun before that number."""
+        require_viewer(caller)
+        control, room = await self._context.control(), await self._context.room()
+        leader = require_team(control, team).leader
+        begun: list[str] = []
+        after: int | None = before or None
+        while len(begun) < limit:
+            page = await room.numbered(
+                scope=queues.SCOPE,
+                agent=leader,
+                message_type=MAIL,
+                newest_first=True,
+                after=after,
+                limit=PAGE,
+            )
+            begun += [
+                each.correlation_id or "" for _, each in page if _is_asked(each) and team_of(each) == team
+            ]
+            if len(page) < PAGE:
+                break
+            after = page[-1][0]
+        lines: list[tuple[int, Message]] = []
+        for conversation in dict.fromkeys(begun[:limit]):
+            found = await room.numbered(scope=queues.SCOPE, correlation_id=conversation, limit=PAGE)
+            lines += [line for line in found if _is_asked(line[1]) or queues.is_outbox(line[1].queue)]
+        turns = await self._turns(room, [message for _, message in lines])
+        return [_line(number, message, turns) for number, message in sorted(lines, key=lambda line: line[0])]
+
     async def working(self, caller: Caller, agent: str | None = None) -> list[TurnInProgress]:
         """What agents work on at the moment, with the words and tools so far."""
         require_viewer(caller)
@@ -129,6 +162,11 @@ class ChatService(OfficeService):
 
 def _is_said(message: Message) -> bool:
     return queues.is_outbox(message.queue) or message.message_type in (MAIL, HISTORY)
+
+
+def _is_asked(message: Message) -> bool:
+    """A person's own words, not what a teammate handed on."""
+    return message.message_type == MAIL and message.from_agent is None
 
 
 def _line(number: int, message: Message, turns: dict[str, TurnFacts]) -> ChatLine:

@@ -9,7 +9,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.model import Message, NewMessage
 from postroom.office import queues
 from postroom.office.agents import TeamNotFound
-from postroom.office.intake.routing import post
+from postroom.office.intake.routing import TeamRef, post
 from postroom.office.lanes.batches import text_of
 from postroom.services.callers import Caller
 from postroom.services.conversations import check_size
@@ -40,7 +40,7 @@ class RoomService(OfficeService):
         require_viewer(caller)
         control, room = await self._context.control(), await self._context.room()
         wanted: dict[str, Any] = {"after": since} if since else {"newest_first": True}
-        places = [queues.room_of(_known(control, team))]
+        places = [queues.room_of(require_team(control, team).id)]
         # What was posted before, in an office that this one took over.
         if queues.past_of(team).removeprefix(f"{queues.SCOPE}/") in await room.scope_counts(queues.SCOPE):
             places.append(queues.past_of(team))
@@ -58,7 +58,7 @@ class RoomService(OfficeService):
         """Say something to a whole team; the number of the post."""
         require_member(caller)
         control, room = await self._context.control(), await self._context.room()
-        _known(control, team)
+        require_team(control, team)
         text = text.strip()
         if not text:
             raise PostEmpty
@@ -79,10 +79,11 @@ class RoomService(OfficeService):
         return next((number for number, each in found if each.id == receipt.id), 0)
 
 
-def _known(control: OfficeControl, team: str) -> str:
-    if team not in control.office.directory.teams:
+def require_team(control: OfficeControl, team: str) -> TeamRef:
+    found = control.office.directory.teams.get(team)
+    if found is None:
         raise TeamNotFound(team=team)
-    return team
+    return found
 
 
 def _post(number: int, message: Message, team: str) -> RoomEntry:

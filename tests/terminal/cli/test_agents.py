@@ -1,5 +1,9 @@
 """Agents are added and changed from a shell, with what they may do."""
 
+from pathlib import Path
+
+import pytest
+
 from tests.terminal.cli.runner import Cli
 
 
@@ -31,3 +35,14 @@ def test_a_change_of_nothing_says_so(cli: Cli) -> None:
     refused = cli("agent", "set", "coder")
     assert refused.code == 2
     assert "nothing to change" in refused.err
+
+
+def test_an_agent_whose_program_is_missing_is_added_with_a_word_about_it(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = cli.ok("agent", "add", "coder", "--provider", "anthropic")
+    assert done.err == "note: claude is not on this machine; postroom doctor says how to get it\n"
+    (tmp_path / "claude").write_text("#!/bin/sh\n")
+    (tmp_path / "claude").chmod(0o755)
+    assert cli.ok("agent", "add", "other", "--provider", "anthropic").err == ""

@@ -20,6 +20,7 @@ from postroom.terminal.tui.conversation import (
     Conversation,
     ConversationLine,
     RoomConversation,
+    TeamConversation,
 )
 from tests.api.house import TOKEN, House, opened
 
@@ -42,6 +43,10 @@ async def chat(
 
 def with_coder(services: "ServerServices") -> Conversation:
     return AgentConversation(services, callers.owner(), "coder", "ann")
+
+
+def with_dev(services: "ServerServices") -> Conversation:
+    return TeamConversation(services, callers.owner(), "dev", ("lead", "coder", "reviewer"), "ann")
 
 
 def in_dev(services: "ServerServices") -> Conversation:
@@ -70,6 +75,13 @@ async def test_what_is_written_is_answered_and_each_line_is_shown_once(tmp_path:
         await until(pilot, lambda: not any("waits" in line or "worked on" in line for line in shown(screen)))
         assert sum("ann: hello there" in line for line in shown(screen)) == 1
         assert len(shown(screen)) == 2
+
+
+async def test_a_team_answers_what_is_written_to_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house, chat(house, with_dev) as (screen, pilot):
+        await write(screen, pilot, "hello there")
+        await until(pilot, lambda: any("@lead:" in line for line in shown(screen)))
+        assert sum("ann: hello there" in line for line in shown(screen)) == 1
 
 
 async def test_a_turn_is_stopped_with_escape_and_its_words_are_seen_as_they_come(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from postroom.settings.defaults import PROGRAMS
 from postroom.terminal.cli import prompts
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.completion import agents as complete_agents
@@ -100,6 +101,9 @@ async def add(
             sandbox=sandbox,
         )
         made = await office.agents.add(at.caller, agent, fields, system_prompt=prompt, force=force)
+        program = PROGRAMS.get(made.provider)
+        if program is not None and (await office.providers.find_programs(at.caller))[program] is None:
+            at.out.note(f"{program} is not on this machine; postroom doctor says how to get it")
     at.out.show(agent_document(made), f"@{agent} works in {made.working_directory}.")
 
 

@@ -108,7 +108,7 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
             "plugins": "Plugins: code of others that may change texts and hear what happens.",
         },
         "chat": {
-            "chat": "Talk with an agent, or in the room of a team: answers appear as they are written.",
+            "chat": "Talk with an agent or a team: answers appear as they are written.",
         },
         "top": {
             "top": "Watch the office: what needs you, who works, what waits. Numbers answer, q leaves.",

@@ -1,4 +1,4 @@
-"""`postroom chat`: talk with an agent, or in the room of a team, on a full screen."""
+"""`postroom chat`: talk with an agent or a team on a full screen."""
 
 import sys
 from typing import Annotated
@@ -31,13 +31,14 @@ async def chat(
     ] = None,
     plain: Annotated[bool, flag("What was said last, as lines, for pipes.", "--plain")] = False,
 ) -> None:
-    """Talk with an agent, or in the room of a team: answers appear as they are written.
+    """Talk with an agent or a team: answers appear as they are written.
 
-    Escape stops the turn, Page Up shows what was said before, Ctrl+Q leaves. Where the output is no terminal,
-    it shows what was said last, as with --plain.
+    A team's leader gets what you write, and every answer of its members to you is shown; its room, where
+    everybody reads, is `postroom chatroom`. Escape stops the turn, Page Up shows what was said before,
+    Ctrl+Q leaves. Where the output is no terminal, it shows what was said last, as with --plain.
     """
     from postroom.terminal.cli.live_events import live_events
-    from postroom.terminal.tui.conversation import AgentConversation, RoomConversation, tell_entry
+    from postroom.terminal.tui.conversation import AgentConversation, TeamConversation, tell_entry
 
     place, token = find_place(at, url)
     name = name.removeprefix("@").removeprefix("#").lower()
@@ -46,7 +47,7 @@ async def chat(
         if name in await services.agents.list_all(at.caller):
             conversation = AgentConversation(services, at.caller, name, whoami())
         elif name in teams:
-            conversation = RoomConversation(services, at.caller, name, tuple(teams[name].agents))
+            conversation = TeamConversation(services, at.caller, name, tuple(teams[name].agents), whoami())
         else:
             raise NobodyThere(name=name)
         if plain or at.out.as_json or not (sys.stdout.isatty() and sys.stdin.isatty()):

@@ -148,12 +148,22 @@ def _health(at: CommandContext, home: Home, settings: Settings) -> Iterator[Doct
         yield _agent(settings, agent)
 
 
+def _install_command(provider: str) -> str:
+    from postroom.providers import claude, codex, opencode
+
+    products = {"anthropic": claude.PRODUCT, "openai": codex.PRODUCT, "opencode": opencode.PRODUCT}
+    return products[provider].install
+
+
 def _agent(settings: Settings, agent: str) -> DoctorFinding:
     """Whether there is what it needs. Whether its provider answers is another question, and is said so."""
     provider, model = settings.choice_of(agent)
     program, about = PROGRAMS.get(provider), f"{provider} {model}".strip()
     if program and shutil.which(program) is None:
-        problem = f"needs {program}, which is not installed or not on PATH; for another: postroom setup"
+        problem = (
+            f"needs {program}, which is not installed or not on PATH;"
+            f" install it: {_install_command(provider)}, or choose another: postroom setup"
+        )
         return DoctorFinding(BAD, f"@{agent}", problem)
     if provider in API_KEYS:
         variable = API_KEYS[provider]

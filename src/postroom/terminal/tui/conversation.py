@@ -1,4 +1,4 @@
-"""A conversation as a screen sees it: with one agent, or in the room of a team; the same verbs for both."""
+"""A conversation as a screen sees it: with an agent, a team, or in a team's room; the same verbs for all."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,6 +9,7 @@ from postroom.services.callers import Caller
 from postroom.terminal.cli.output import clean
 
 if TYPE_CHECKING:
+    from postroom.services.chats import ChatLine
     from postroom.services.server import ServerServices
 
 PAGE = 40
@@ -52,36 +53,43 @@ class AgentConversation:
     def __init__(self, services: "ServerServices", caller: Caller, agent: str, person: str) -> None:
         self._services = services
         self._caller = caller
-        self._agent = agent
+        self._addressee = agent
         self._person = person
         self.title = f"@{agent}"
 
     async def read(self, before: int = 0) -> list[ConversationLine]:
-        found = await self._services.chats.read(self._caller, self._agent, limit=PAGE, before=before)
-        return [
-            ConversationLine(
-                each.number,
-                f"@{each.author}" if each.is_agent else each.author,
-                "\n".join((each.text, *(f"[file] {file}" for file in each.files))),
-                not each.is_agent,
-                each.created_at,
-                _note(each.state, each.reason),
-            )
-            for each in found
-        ]
+        found = await self._services.chats.read(self._caller, self._addressee, limit=PAGE, before=before)
+        return [_to_line(each) for each in found]
 
     async def working(self) -> list[TurnWords]:
-        found = await self._services.chats.working(self._caller, self._agent)
+        found = await self._services.chats.working(self._caller, self._addressee)
         return [TurnWords(each.number, each.agent, each.text) for each in found]
 
     async def send(self, text: str, files: tuple[str, ...] = ()) -> str:
         from postroom.services.conversations import Draft
 
-        draft = Draft(text=text, channel="cli", sender=self._person, agent=self._agent, files=files)
+        draft = Draft(text=text, channel="cli", sender=self._person, agent=self._addressee, files=files)
         return (await self._services.conversations.send(self._caller, draft)).notice or ""
 
     async def stop(self, number: int) -> None:
         await self._services.workload.kill(self._caller, number)
+
+
+class TeamConversation(AgentConversation):
+    """The leader gets what is written; whoever of the team answers is shown."""
+
+    def __init__(
+        self, services: "ServerServices", caller: Caller, team: str, members: tuple[str, ...], person: str
+    ) -> None:
+        super().__init__(services, caller, team, person)
+        self._members = members
+
+    async def read(self, before: int = 0) -> list[ConversationLine]:
+        found = await self._services.chats.read_team(self._caller, self._addressee, before=before)
+        return [_to_line(each) for each in found]
+
+    async def working(self) -> list[TurnWords]:
+        return await _working_among(self._services, self._caller, self._members)
 
 
 class RoomConversation:
@@ -110,10 +118,7 @@ class RoomConversation:
         ]
 
     async def working(self) -> list[TurnWords]:
-        found = await self._services.chats.working(self._caller)
-        return [
-            TurnWords(each.number, each.agent, each.text) for each in found if each.agent in self._members
-        ]
+        return await _working_among(self._services, self._caller, self._members)
 
     async def send(self, text: str, files: tuple[str, ...] = ()) -> str:
         await self._services.rooms.write(self._caller, self._team, text)
@@ -121,6 +126,24 @@ class RoomConversation:
 
     async def stop(self, number: int) -> None:
         await self._services.workload.kill(self._caller, number)
+
+
+def _to_line(said: "ChatLine") -> ConversationLine:
+    return ConversationLine(
+        said.number,
+        f"@{said.author}" if said.is_agent else said.author,
+        "\n".join((said.text, *(f"[file] {file}" for file in said.files))),
+        not said.is_agent,
+        said.created_at,
+        _note(said.state, said.reason),
+    )
+
+
+async def _working_among(
+    services: "ServerServices", caller: Caller, members: tuple[str, ...]
+) -> list[TurnWords]:
+    found = await services.chats.working(caller)
+    return [TurnWords(each.number, each.agent, each.text) for each in found if each.agent in members]
 
 
 def _note(state: str, reason: str) -> str:
