@@ -1,10 +1,12 @@
 """People, teams, rooms, budgets, kills, settings that change and agents that leave, in any order: nobody is
 left in silence."""
 
+import asyncio
 import os
 import random
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from tests.acceptance.histories.verdicts import judge, problems
 IN_CI, IN_FULL = 50, 1000
 # So many go together, to fit the length of a test.
 TOGETHER = 10
+SIDE_BY_SIDE = 4
 KILLS = 10
 
 
@@ -27,14 +30,33 @@ def lives() -> Iterator[Nursery]:
         yield bearing
 
 
-async def go_through(lives: Nursery, folder: Path, seed: int) -> None:
-    plan, kills = history(seed)
-    os.mkdir(folder)
-    for step in kills:
-        lives.follow(folder, plan, step)
-    assert lives.follow(folder, plan, None)["code"] == 0
-    found = await problems(folder)
-    assert not found, f"history {seed}, killed at {kills}:\n" + "\n".join(found)
+@pytest.fixture(scope="module")
+def nurseries() -> Iterator[list[Nursery]]:
+    """Several, because an office mostly waits."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(nursery()) for _ in range(SIDE_BY_SIDE)]
+
+
+async def go_through(nurseries: list[Nursery], folder: Path, seeds: range) -> None:
+    idle: asyncio.Queue[Nursery] = asyncio.Queue()
+    for each in nurseries:
+        idle.put_nowait(each)
+
+    async def one(seed: int) -> None:
+        lives = await idle.get()
+        plan, kills = history(seed)
+        place = folder / str(seed)
+        os.mkdir(place)
+        for step in kills:
+            await asyncio.to_thread(lives.follow, place, plan, step)
+        assert (await asyncio.to_thread(lives.follow, place, plan, None))["code"] == 0
+        idle.put_nowait(lives)
+        found = await problems(place)
+        assert not found, f"history {seed}, killed at {kills}:\n" + "\n".join(found)
+
+    async with asyncio.TaskGroup() as group:
+        for seed in seeds:
+            group.create_task(one(seed))
 
 
 async def test_an_office_that_forgets_or_repeats_would_be_found_out(lives: Nursery, tmp_path: Path) -> None:
@@ -54,20 +76,18 @@ async def test_an_office_that_forgets_or_repeats_would_be_found_out(lives: Nurse
 
 @pytest.mark.parametrize("first", range(0, IN_CI, TOGETHER))
 async def test_every_accepted_message_ends_in_a_reply_a_failure_or_a_question(
-    lives: Nursery, tmp_path: Path, first: int
+    nurseries: list[Nursery], tmp_path: Path, first: int
 ) -> None:
-    for seed in range(first, first + TOGETHER):
-        await go_through(lives, tmp_path / str(seed), seed)
+    await go_through(nurseries, tmp_path, range(first, first + TOGETHER))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("first", range(IN_CI, IN_FULL, 190))
 async def test_every_accepted_message_ends_so_in_a_thousand_histories(
-    lives: Nursery, tmp_path: Path, first: int
+    nurseries: list[Nursery], tmp_path: Path, first: int
 ) -> None:
-    for seed in range(first, min(first + 190, IN_FULL)):
-        await go_through(lives, tmp_path / str(seed), seed)
+    await go_through(nurseries, tmp_path, range(first, min(first + 190, IN_FULL)))
 
 
 @pytest.mark.parametrize("mode", ["each", "combined"])
