@@ -10,7 +10,7 @@ A worker on any machine: run_workers(url, key, "orders/new", work, at_once=8)
 
 from postroom.client.asynchronous import AsyncClient
 from postroom.client.errors import ServiceError
-from postroom.client.model import Key, Message, Page, Queue, Rule, Scope
+from postroom.client.model import Key, Message, Page, Queue, Rule, Scope, StreamEvent
 from postroom.client.synchronous import Client
 from postroom.client.worker_pool import Unworkable, WorkerPool, run_workers
 
@@ -24,6 +24,7 @@ __all__ = [
     "Rule",
     "Scope",
     "ServiceError",
+    "StreamEvent",
     "Unworkable",
     "WorkerPool",
     "run_workers",

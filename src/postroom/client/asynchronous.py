@@ -1,21 +1,24 @@
 """The asynchronous client."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
 import httpx2
 
-from postroom.client import calls
+from postroom.client.access_verbs import AccessVerbs
 from postroom.client.calls import Call
 from postroom.client.connection import options
-from postroom.client.errors import ServiceError
-from postroom.client.model import Key, Message, Page, Queue, Rule, Scope
+from postroom.client.errors import ServiceError, refused
+from postroom.client.message_verbs import MessageVerbs, stream_path
+from postroom.client.model import StreamEvent, read_event
+from postroom.client.place_verbs import PlaceVerbs
 from postroom.client.retry import pause_after
 
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(MessageVerbs, PlaceVerbs, AccessVerbs):
     """`key` is an API key or the owner's token. Too many requests are waited for up to `patience_s`."""
 
     def __init__(
@@ -39,7 +42,7 @@ class AsyncClient:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _send(self, call: Call[T]) -> T:
+    async def send(self, call: Call[T]) -> T:
         tried = 0
         while True:
             try:
@@ -56,89 +59,16 @@ class AsyncClient:
 
     async def request(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """Any route of the service, `path` beginning after /v1; the whole answer as it came."""
-        return await self._send(calls.anything(method, path, body, query))
+        return await self.send(Call(method, path, body=body, query=query))
 
-    # places
-
-    async def create_scope(self, slug: str, *, display_name: str = "", description: str = "") -> Scope:
-        return await self._send(calls.create_scope(slug, display_name, description))
-
-    async def scopes(self, cursor: str | None = None) -> Page[Scope]:
-        return await self._send(calls.scopes(cursor))
-
-    async def create_queue(self, queue: str, **settings: Any) -> Queue:
-        """`queue` is `scope/queue`; settings are those of the service."""
-        return await self._send(calls.create_queue(queue, settings))
-
-    async def queues(self, scope: str, cursor: str | None = None) -> Page[Queue]:
-        return await self._send(calls.queues(scope, cursor))
-
-    async def queue(self, queue: str) -> Queue:
-        return await self._send(calls.queue(queue))
-
-    # messages
-
-    async def publish(self, queue: str, body: Any = None, **options: Any) -> Message:
-        """With `idempotency_key` it may be repeated safely, and is, when nobody answers."""
-        return await self._send(calls.publish(queue, body, options))
-
-    async def publish_many(self, queue: str, messages: list[dict[str, Any]]) -> list[Message]:
-        """All or none; each message is a dictionary of the service's fields."""
-        return (await self._send(calls.publish_many(queue, messages))).items
-
-    async def claim(
-        self, queue: str, *, batch_size: int = 1, wait_s: float = 0, **wish: Any
-    ) -> list[Message]:
-        return await self._send(calls.claim(queue, {"batch_size": batch_size, "wait_s": wait_s, **wish}))
-
-    async def complete(self, message: Message, result: Any = None) -> Message:
-        return await self._send(calls.complete(message, result))
-
-    async def fail(
-        self, message: Message, reason: str, *, retry: bool = True, delay_s: float | None = None
-    ) -> Message:
-        return await self._send(calls.fail(message, reason, retry, delay_s))
-
-    async def release(self, message: Message) -> Message:
-        return await self._send(calls.release(message))
-
-    async def extend(self, message: Message, seconds: float | None = None) -> Message:
-        return await self._send(calls.extend(message, seconds))
-
-    async def get(self, scope: str, message_id: str) -> Message:
-        return await self._send(calls.get(scope, message_id))
-
-    async def messages(self, scope: str, **filters: Any) -> Page[Message]:
-        """Filters are `correlation_id`, `parent_id`, `state`, `limit` and `cursor`."""
-        return await self._send(calls.messages(scope, filters))
-
-    # rules and reviews
-
-    async def create_rule(self, scope: str, **rule: Any) -> Rule:
-        return await self._send(calls.create_rule(scope, rule))
-
-    async def test_rules(self, scope: str, **trial: Any) -> dict[str, Any]:
-        """What would happen; nothing does."""
-        return await self._send(calls.test_rules(scope, trial))
-
-    async def create_pattern(
-        self, scope: str, name: str, spec: dict[str, Any], version: str = "1.0"
-    ) -> dict[str, Any]:
-        return await self._send(calls.create_pattern(scope, name, version, spec))
-
-    async def reviews(self, scope: str) -> list[Message]:
-        """Reviews that wait for an answer."""
-        return await self._send(calls.reviews(scope))
-
-    async def answer(self, review: Message, **values: Any) -> Message:
-        """Decide a review: a value for each field it asks for."""
-        return await self._send(calls.answer(review, values))
-
-    # access and history
-
-    async def create_key(self, name: str, scope: str | None = None, **options: Any) -> Key:
-        return await self._send(calls.create_key(scope, name, options))
-
-    async def trace(self, scope: str, correlation_id: str) -> list[dict[str, Any]]:
-        """Everything that happened in one conversation, in order."""
-        return await self._send(calls.trace(scope, correlation_id))
+    async def follow_stream(
+        self, scope: str, stream_id: str, *, after: int = -1
+    ) -> AsyncIterator[StreamEvent]:
+        """Every part of a stream as it comes, and at last how it ended."""
+        path, query = stream_path(scope, stream_id, "follow"), {"after": after}
+        async with self._http.stream("GET", path, params=query, timeout=None) as answer:
+            if answer.is_error:
+                await answer.aread()
+                raise refused(answer.status_code, answer.json())
+            async for event in httpx2.EventSource(answer):
+                yield read_event(event.event, event.data)

@@ -95,3 +95,14 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)
+
+
+class StreamEvent(msgspec.Struct, frozen=True):
+    """`kind` is `chunk`, or how the stream ended: then `data` is the stream."""
+
+    kind: str
+    data: dict[str, Any]
+
+
+def read_event(kind: str, text: str) -> StreamEvent:
+    return StreamEvent(kind, msgspec.json.decode(text, type=dict[str, Any]))
