@@ -254,6 +254,7 @@ async def test_a_refusal_is_an_error_of_the_kind_that_a_room_raises(tmp_path: Pa
     assert (missing.value.code, missing.value.exit_code) == ("QUEUE_NOT_FOUND", QueueNotFound.exit_code)
     assert (missing.value.service_code, missing.value.status) == ("SCAIQUEUE_QUEUE_NOT_FOUND", 404)
     assert (taken.value.code, taken.value.http_status) == ("SLUG_CONFLICT", 409)
+    assert isinstance(wrong.value, ServiceError)
     assert wrong.value.details
     copy = pickle.loads(pickle.dumps(missing.value))
     assert isinstance(copy, QueueNotFound)

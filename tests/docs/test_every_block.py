@@ -27,6 +27,7 @@ RUN_BY = {
     ("docs/how-to/schedules.md", "python"): "tests/office/schedules/test_page.py",
     ("docs/how-to/test-a-channel.md", "python"): "tests/docs/test_examples.py",
     ("docs/how-to/work-queue.md", "python"): "tests/docs/test_work_queue_examples.py",
+    ("docs/how-to/work-queue.md", "ts"): "tests/client/test_typescript.py",
     ("docs/how-to/work-queue.md", "sh"): "tests/docs/test_work_queue_examples.py",
     ("docs/how-to/workers.md", "python"): "tests/docs/test_examples.py",
     ("docs/operations/scale-out.md", "python"): "tests/docs/test_examples.py",

@@ -59,7 +59,7 @@ def add(routes: APIRouter) -> None:
         openapi_extra=needs(Messages.LIST),
         responses={200: {"model": Many[views.MessageView]}},
     )
-    async def list_queue(
+    async def list_queue_messages(
         call: Calling,
         request: Request,
         scope_id: str,
@@ -87,7 +87,7 @@ def add(routes: APIRouter) -> None:
         openapi_extra=needs(Messages.LIST),
         responses={200: {"model": Many[views.MessageView]}},
     )
-    async def list_scope(
+    async def list_scope_messages(
         call: Calling,
         request: Request,
         scope_id: str,
