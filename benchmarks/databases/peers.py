@@ -1,0 +1,91 @@
+"""The other queues on PostgreSQL, each driven the way that is best for it.
+
+pgqueuer is called at its queries, below its manager of workers: whole batches are taken and logged as done.
+procrastinate has no batches to take, so its own worker runs with as many jobs at once as a batch has.
+"""
+
+import contextlib
+import datetime
+import uuid
+from collections.abc import AsyncIterator
+
+import asyncpg
+import procrastinate
+from pgqueuer.adapters.persistence.queries import Queries
+from pgqueuer.domain.types import QueueEntrypoint, QueueManagerId
+from pgqueuer.ports.repository import EntrypointExecutionParameter
+
+from benchmarks.databases.participant import BATCH
+from benchmarks.queueing.letter import BODY, QUEUE, decode, encode
+
+PGQUEUER = "pgqueuer"
+PROCRASTINATE = "procrastinate"
+CONNECTIONS = 10
+INSTALLED = "SELECT to_regclass('procrastinate_jobs') AS name"
+
+
+class PgqueuerQueue:
+    def __init__(self, queries: Queries) -> None:
+        self._queries = queries
+
+    async def publish(self, count: int) -> None:
+        for _ in range(count // BATCH):
+            bodies: list[bytes | None] = [encode(BODY) for _ in range(BATCH)]
+            await self._queries.enqueue([QUEUE] * BATCH, bodies, [0] * BATCH)
+
+    async def publish_one(self) -> None:
+        await self._queries.enqueue(QUEUE, encode(BODY))
+
+    async def drain(self) -> int:
+        done, manager = 0, QueueManagerId(uuid.uuid4())
+        entrypoints = {QueueEntrypoint(QUEUE): EntrypointExecutionParameter(concurrency_limit=0)}
+        lease = datetime.timedelta(seconds=30)
+        while jobs := await self._queries.dequeue(BATCH, entrypoints, manager, None, lease):
+            for job in jobs:
+                decode(job.payload or b"")
+            await self._queries.log_jobs([(job, "successful", None) for job in jobs])
+            done += len(jobs)
+        return done
+
+
+@contextlib.asynccontextmanager
+async def open_pgqueuer(url: str) -> AsyncIterator[PgqueuerQueue]:
+    async with asyncpg.create_pool(url, min_size=1, max_size=CONNECTIONS) as pool:
+        queries = Queries.from_asyncpg_pool(pool)
+        if not await queries.schema_is_installed():
+            await queries.install()
+        yield PgqueuerQueue(queries)
+
+
+class ProcrastinateQueue:
+    def __init__(self, app: procrastinate.App) -> None:
+        self._app = app
+        self._done = 0
+        self._task = app.task(self._work, queue=QUEUE, name="bench")
+
+    async def _work(self, body: dict[str, object]) -> None:
+        self._done += 1
+
+    async def publish(self, count: int) -> None:
+        for _ in range(count // BATCH):
+            await self._task.batch_defer_async(*[{"body": BODY}] * BATCH)
+
+    async def publish_one(self) -> None:
+        await self._task.defer_async(body=BODY)
+
+    async def drain(self) -> int:
+        await self._app.run_worker_async(
+            wait=False, concurrency=BATCH, listen_notify=False, install_signal_handlers=False
+        )
+        return self._done
+
+
+@contextlib.asynccontextmanager
+async def open_procrastinate(url: str) -> AsyncIterator[ProcrastinateQueue]:
+    connector = procrastinate.PsycopgConnector(conninfo=url, max_size=CONNECTIONS)
+    app = procrastinate.App(connector=connector)
+    async with app.open_async():
+        installed = await connector.execute_query_one_async(INSTALLED)
+        if installed["name"] is None:
+            await app.schema_manager.apply_schema_async()
+        yield ProcrastinateQueue(app)
