@@ -8,38 +8,17 @@ from typing import Any
 
 import psycopg
 from psycopg import RawCursor
-from psycopg.abc import Buffer
-from psycopg.adapt import Dumper, Loader
 
+from postroom.stores.postgres.arrays import ArrayLiteral, ArrayLiteralDumper
+from postroom.stores.postgres.characters import TextDumper, TextLoader
 from postroom.stores.postgres.dialect import translate
 from postroom.stores.sql.dialect import Bindings
-
-# PostgreSQL's text cannot hold this one character. It is written as two others; so is the first of them.
-_NUL, _MARK = "\x00", "\U0010fffe"
-_MARK_BYTES = _MARK.encode()
-
-
-class TextDumper(Dumper):
-    """A string, whatever it holds. Of no type, so that the server takes what it needs."""
-
-    def dump(self, obj: str) -> bytes:
-        if _NUL in obj or _MARK in obj:
-            obj = obj.replace(_MARK, _MARK + "1").replace(_NUL, _MARK + "0")
-        return obj.encode()
-
-
-class TextLoader(Loader):
-    def load(self, data: Buffer) -> str:
-        found = bytes(data)
-        text = found.decode()
-        if _MARK_BYTES in found:
-            text = text.replace(_MARK + "0", _NUL).replace(_MARK + "1", _MARK)
-        return text
 
 
 def set_up(db: psycopg.Connection) -> None:
     """What every connection needs before its first use."""
     db.adapters.register_dumper(str, TextDumper)
+    db.adapters.register_dumper(ArrayLiteral, ArrayLiteralDumper)
     db.adapters.register_loader("text", TextLoader)
     db.cursor_factory = RawCursor
     # A process that stands still must not hold others up: for less than they wait for a lock.

@@ -3,14 +3,20 @@
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args, get_type_hints
+
+import msgspec
 
 from postroom.kernel import jsontext
+from postroom.kernel.ledger import EventDraft
+from postroom.kernel.rows import Content, Row
+from postroom.stores.postgres.arrays import ArrayLiteral, pack_array
 from postroom.stores.sql import statements
 from postroom.stores.sql.dialect import Statements
 
 HERE = "postroom.stores.postgres"
 _TYPES = {"text": "text", "integer": "bigint"}
+_COLUMNS = {str: "text", int: "bigint", bytes: "bytea", float: "double precision"}
 # A jsonb cannot hold this character; both sides of a comparison have another in its place.
 _NUL, _STANDS_FOR_NUL = "\\u0000", "\U0010fffe"
 
@@ -23,8 +29,8 @@ class PostgresDialect:
     def among(self, column: str, kind: str) -> str:
         return f"{column} = ANY(?::{_TYPES[kind]}[])"
 
-    def bind_list(self, values: Iterable[Any]) -> list[Any]:
-        return list(values)
+    def bind_list(self, values: Iterable[Any]) -> ArrayLiteral | list[Any]:
+        return pack_array(list(values))
 
     def upsert(self, table: str, key: Sequence[str], columns: Sequence[str]) -> str:
         names = (*key, *columns)
@@ -49,9 +55,22 @@ def translate(sql: str) -> str:
     return pieces[0] + "".join(numbered)
 
 
+def _arrays(struct: type[msgspec.Struct]) -> str:
+    """A parameter for each field: the values of many, as an array."""
+    types = (_COLUMNS[next(iter(get_args(kind) or (kind,)))] for kind in get_type_hints(struct).values())
+    return ", ".join(f"?::{kind}[]" for kind in types)
+
+
+_LISTS = {
+    "ROW_ARRAYS": _arrays(Row),
+    "CONTENT_ARRAYS": _arrays(Content),
+    "EVENT_ARRAYS": _arrays(EventDraft),
+}
+
+
 def _load(lock: str) -> tuple[PostgresDialect, Statements]:
     dialect = PostgresDialect(lock)
-    loaded = statements.load(dialect, HERE)
+    loaded = statements.load(dialect, HERE, lists=_LISTS)
     # Only a transaction may pass over what others hold.
     skip = "FOR UPDATE OF m SKIP LOCKED" if lock else ""
     return dialect, {name: re.sub("@skip_locked", skip, sql) for name, sql in loaded.items()}

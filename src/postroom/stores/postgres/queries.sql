@@ -28,9 +28,16 @@ ON CONFLICT (queue_id, subscription_id, name) DO UPDATE SET n = figures.n + excl
 -- name: counts
 SELECT queue_id, subscription_id, state, n FROM counts WHERE @among(queue_id, integer);
 
--- name: insert_event
--- One numbered, chained event.
-INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+-- name: insert_messages
+-- New rows, a list for each column.
+INSERT INTO messages ($ROW_NAMES) SELECT * FROM unnest($ROW_ARRAYS);
+
+-- name: insert_contents
+INSERT INTO contents (seq, $CONTENT_NAMES) SELECT * FROM unnest(?::bigint[], $CONTENT_ARRAYS);
+
+-- name: insert_events
+-- Numbered, chained events.
+INSERT INTO ledger SELECT * FROM unnest(?::bigint[], $EVENT_ARRAYS, ?::bytea[]);
 
 -- name: number_messages
 SELECT nextval('message_numbers') FROM generate_series(1, ?);

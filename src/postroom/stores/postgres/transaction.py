@@ -4,14 +4,15 @@ What may not exist yet is locked by advisory locks. These are few, whatever is a
 room for a limited number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from postroom.kernel.facts import REMEMBERED, Fact
 from postroom.kernel.ports import RowFilter
-from postroom.kernel.rows import Row, Stored
+from postroom.kernel.rows import Content, Row, Stored
+from postroom.stores.postgres.arrays import pack_array
 from postroom.stores.postgres.connection import PostgresReadConnection, PostgresWriteConnection
 from postroom.stores.postgres.dialect import READ_SQL, READING, WRITE_SQL, WRITING
 from postroom.stores.sql.contention import Overtaken
@@ -24,14 +25,25 @@ _astuple = msgspec.structs.astuple
 LOCK_VERSION_SHARED = "SELECT pg_advisory_xact_lock_shared('figures'::regclass::oid::int, 0)"
 LOCK_VERSION = "SELECT pg_advisory_xact_lock('figures'::regclass::oid::int, 0)"
 
+# In one statement.
+MOST_ROWS = 1000
+MOST_BYTES = 8 << 20
+
+
+def pack_columns(rows: Sequence[Bindings]) -> list[Any]:
+    return [pack_array(column) for column in zip(*rows, strict=True)]
+
+
+def _slices(rows: Sequence[Bindings]) -> Iterator[Sequence[Bindings]]:
+    return (rows[start : start + MOST_ROWS] for start in range(0, len(rows), MOST_ROWS))
+
 
 class PostgresReads(ServerReads):
     def __init__(self, db: PostgresReadConnection) -> None:
         SqlReads.__init__(self, db, READ_SQL, READING)
 
     def keyed(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Stored]:
-        queues, names = [queue_id for queue_id, _ in keys], [key for _, key in keys]
-        rows = self._db.fetch(self._sql["keyed"], (queues, names))
+        rows = self._db.fetch(self._sql["keyed"], pack_columns(keys))
         return {
             (queue_id, key): to_stored(tuple(row), archived=archived)
             for archived, queue_id, key, *row in rows
@@ -50,8 +62,24 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
         done = self._finish()
         return None if done is None else done[1][0]
 
+    def _write_events(self, rows: Sequence[Bindings]) -> None:
+        for some in _slices(rows):
+            self._out.write(self._sql["insert_events"], pack_columns(some))
+
     def _write_counts(self, deltas: Sequence[Bindings]) -> None:
-        self._out.write(self._sql["add_counts"], [list(column) for column in zip(*deltas, strict=True)])
+        self._out.write(self._sql["add_counts"], pack_columns(deltas))
+
+    def _insert_rows(self, rows: list[Row], contents: list[Content]) -> None:
+        """A list for each column, unless bodies are so large that they go one by one."""
+        if sum(len(content.body or b"") for content in contents) > MOST_BYTES:
+            super()._insert_rows(rows, contents)
+            return
+        self._number(rows)
+        for some in _slices(list(map(_astuple, rows))):
+            self._out.write(self._sql["insert_messages"], pack_columns(some))
+        numbered = [(row.seq, *_astuple(content)) for row, content in zip(rows, contents, strict=True)]
+        for some in _slices(numbered):
+            self._out.write(self._sql["insert_contents"], pack_columns(some))
 
     def page_statement(
         self, wanted: RowFilter, after: int | None, limit: int, *, archived: bool
@@ -60,15 +88,15 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
         return (sql if archived else f"{sql} FOR UPDATE OF m"), bindings
 
     def _save_extended(self, rows: Sequence[Row]) -> None:
-        leases = ([row.seq for row in rows], [row.lease_until for row in rows])
-        self._out.write(self._sql["save_extended_list"], (self.now, *leases))
+        leases = [(row.seq, row.lease_until) for row in rows]
+        self._out.write(self._sql["save_extended_list"], (self.now, *pack_columns(leases)))
 
     def put_facts(self, facts: Sequence[tuple[Fact, int]]) -> None:
         if any(fact.kind in REMEMBERED for fact, _ in facts):
             self._renew()
         # In one order, so that no two wait for each other.
         ordered = sorted(facts, key=lambda each: (each[0].tenant, each[0].kind, each[0].key))
-        columns = [list(column) for column in zip(*(_astuple(fact) for fact, _ in ordered), strict=True)]
-        expected = [version for _, version in ordered]
+        columns = pack_columns([_astuple(fact) for fact, _ in ordered])
+        expected = pack_array([version for _, version in ordered])
         if self._out.change(self._sql["put_facts"], (*columns, *columns[:3], expected)) != len(facts):
             raise Overtaken("somebody else has changed the same thing in this moment")

@@ -61,11 +61,11 @@ class MessageReads(SqlReads):
         raise NotImplementedError
 
     def due(self, now: int, limit: int) -> Due:
-        found = self._db.fetch(self._sql["due"], (now, limit)) if limit else []
-        if found:
-            return Due([Row(*row) for row in found])
-        next_at = self._db.fetch(self._sql["next_due"])
-        return Due([], next_at[0][0] if next_at else None)
+        """Mostly nothing is, so the first is looked at alone."""
+        first = self._db.fetch(self._sql["next_due"])
+        next_at = first[0][0] if first else None
+        found = self._db.fetch(self._sql["due"], (now, limit)) if limit and next_at and next_at <= now else []
+        return Due([Row(*row) for row in found], None if found else next_at)
 
     def find(self, wanted: RowFilter, after: int, limit: int) -> list[Row]:
         sql, bindings = self.find_statement(wanted, after, limit)

@@ -99,7 +99,7 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
                     saved = [(time, *key, self.now) for key in sorted(self._budgets_saved)]
                     out.write_many(sql["retime_budget"], saved)
             chaining = Chaining(head)
-            out.write_many(sql["insert_event"], map(chaining.row, self._events))
+            self._write_events(list(map(chaining.row, self._events)))
             head = chaining.head
             out.write(sql["set_head"], (head.seq, head.hash, head.time))
         if self._archived:
@@ -107,6 +107,10 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
         if deltas:
             self._write_counts(deltas)
         return head, rest
+
+    def _write_events(self, rows: Sequence[Bindings]) -> None:
+        """Numbered and chained."""
+        self._out.write_many(self._sql["insert_event"], rows)
 
     def _write_counts(self, deltas: Sequence[Bindings]) -> None:
         """Add to the counts: queue, subscription, state and how many."""
