@@ -74,6 +74,11 @@ def link(seq: int, draft: tuple[Any, ...], previous: bytes) -> bytes:
     return _sha256(previous + jsontext.encode((seq, *draft))).digest()
 
 
+def encode_rest(draft: EventDraft) -> bytes:
+    """What its hash covers after number and time, which only the commit knows."""
+    return jsontext.encode(_astuple(draft)[1:])[1:]
+
+
 class Chaining:
     """Numbers and chains drafts after a head, one by one; `head` is then the new one."""
 
@@ -83,6 +88,13 @@ class Chaining:
     @property
     def head(self) -> Head:
         return Head(self._seq, self._hash, self._time)
+
+    def place(self, time: int, rest: bytes) -> tuple[int, int, bytes]:
+        """Number, time and hash of the next event, of which `encode_rest` was told before."""
+        self._seq = seq = self._seq + 1
+        self._hash = hash_ = _sha256(b"%b[%d,%d,%b" % (self._hash, seq, time, rest)).digest()
+        self._time = time
+        return seq, time, hash_
 
     def row(self, draft: EventDraft) -> tuple[Any, ...]:
         """As (seq, fields…, hash)."""

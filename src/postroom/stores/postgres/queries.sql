@@ -69,7 +69,14 @@ SELECT l.line FROM unnest(?::bigint[]) AS l (line)
 WHERE EXISTS (SELECT 1 FROM messages m WHERE m.line = l.line AND m.state = 'pending');
 
 -- name: ready
--- The next claimable messages of a line that nobody else has in hand.
+-- The next claimable messages of a line that nobody else has in hand. Of those that are passed over no content is read.
+WITH m AS MATERIALIZED (SELECT * FROM messages m WHERE m.line = ? AND m.state = 'pending'
+    ORDER BY m.sort_key, m.seq LIMIT ? @skip_locked)
+SELECT $ROW, $CONTENT FROM m JOIN LATERAL (SELECT * FROM contents c WHERE c.seq = m.seq OFFSET 0) c ON true
+ORDER BY m.sort_key, m.seq;
+
+-- name: ready_labelled
+-- The same where the content says which.
 SELECT $ROW, $CONTENT FROM messages m JOIN contents c ON c.seq = m.seq
 WHERE m.line = ? AND m.state = 'pending' ORDER BY m.sort_key, m.seq LIMIT ? @skip_locked;
 

@@ -4,7 +4,7 @@ What may not exist yet is locked by advisory locks. These are few, whatever is a
 room for a limited number.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from postroom.stores.postgres.dialect import READ_SQL, READING, WRITE_SQL, WRITI
 from postroom.stores.sql.contention import Overtaken
 from postroom.stores.sql.dialect import Bindings, SqlReads
 from postroom.stores.sql.messages import to_stored
-from postroom.stores.sql.server_transaction import ServerReads, ServerTransaction
+from postroom.stores.sql.server_transaction import PlacedEvent, ServerReads, ServerTransaction
 
 _astuple = msgspec.structs.astuple
 # Every transaction shares this lock; who changes what processes remember has it alone.
@@ -39,6 +39,8 @@ def _slices(rows: Sequence[Bindings]) -> Iterator[Sequence[Bindings]]:
 
 
 class PostgresReads(ServerReads):
+    READY_LABELLED = "ready_labelled"
+
     def __init__(self, db: PostgresReadConnection) -> None:
         SqlReads.__init__(self, db, READ_SQL, READING)
 
@@ -62,9 +64,15 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
         done = self._finish()
         return None if done is None else done[1][0]
 
-    def _write_events(self, rows: Sequence[Bindings]) -> None:
-        for some in _slices(rows):
-            self._out.write(self._sql["insert_events"], pack_columns(some))
+    def _prepare_events(self) -> Callable[[Sequence[PlacedEvent]], None]:
+        packed = [pack_columns(some) for some in _slices([_astuple(event)[1:] for event in self._events])]
+
+        def insert(places: Sequence[PlacedEvent]) -> None:
+            for some, rest in zip(_slices(places), packed, strict=True):
+                numbers, times, hashes = pack_columns(some)
+                self._out.write(self._sql["insert_events"], (numbers, times, *rest, hashes))
+
+        return insert
 
     def _write_counts(self, deltas: Sequence[Bindings]) -> None:
         self._out.write(self._sql["add_counts"], pack_columns(deltas))

@@ -7,14 +7,14 @@ of the chain, the last that is taken.
 
 import contextlib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import msgspec
 
 from postroom.kernel import jsontext
 from postroom.kernel.budgets.model import Budget, BudgetChanges, BudgetFilter
-from postroom.kernel.ledger import Chaining, EventDraft, Head
+from postroom.kernel.ledger import Chaining, EventDraft, Head, encode_rest
 from postroom.kernel.model import Counts
 from postroom.kernel.ports import CountKey
 from postroom.kernel.rows import Row, Stored
@@ -26,6 +26,8 @@ from postroom.stores.sql.ledger import LedgerReads, LedgerWrites
 from postroom.stores.sql.messages import MessageReads, MessageWrites, to_stored
 from postroom.stores.sql.queues import QueueReads, QueueWrites
 
+_astuple = msgspec.structs.astuple
+PlacedEvent = tuple[int, int, bytes]
 # Names that are locked share this many locks.
 BUCKETS = 128
 
@@ -40,9 +42,13 @@ class ServerConnection(WriteDatabase, Protocol):
 
 
 class ServerReads(MessageReads, QueueReads, FactReads, LedgerReads, BudgetReads):
+    READY_LABELLED: ClassVar[str] = "ready"
+    """The statement that conditions on labels are added to."""
+
     def ready(self, lines: Sequence[int], limit: int, labels: Sequence[tuple[str, Any]] = ()) -> list[Stored]:
         sql, bound = self._sql["ready"], ()
         if labels:
+            sql = self._sql[self.READY_LABELLED]
             sql = sql.replace(" ORDER BY", f" AND {self._dialect.labelled()}" * len(labels) + " ORDER BY")
             bound = tuple(value for label in labels for value in self._dialect.bind_label(*label))
         if len(lines) > 1:
@@ -88,18 +94,19 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
         deltas = sorted((*key, n) for key, n in self._deltas.items() if n)
         if not self._events and not deltas and not self.connection.writes:
             return None
+        # Others wait from the lock to the commit, so what can be done is done before.
+        rests = [encode_rest(event) for event in self._events]
+        insert = self._prepare_events()
         [(seq, hash_, time, *rest)] = self._db.fetch(sql["lock_head"])
         head = Head(seq, hash_, time)
         if self._events:
-            if time > self.now:
-                # Others were quicker. In the ledger time never goes back.
-                late = [msgspec.structs.replace(each, time=max(each.time, time)) for each in self._events]
-                self._events = late
-                if self._budgets_saved:
-                    saved = [(time, *key, self.now) for key in sorted(self._budgets_saved)]
-                    out.write_many(sql["retime_budget"], saved)
+            if time > self.now and self._budgets_saved:
+                saved = [(time, *key, self.now) for key in sorted(self._budgets_saved)]
+                out.write_many(sql["retime_budget"], saved)
             chaining = Chaining(head)
-            self._write_events(list(map(chaining.row, self._events)))
+            # Others may have been quicker. In the ledger time never goes back.
+            times = (max(event.time, time) for event in self._events)
+            insert([chaining.place(*each) for each in zip(times, rests, strict=True)])
             head = chaining.head
             out.write(sql["set_head"], (head.seq, head.hash, head.time))
         if self._archived:
@@ -108,9 +115,17 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
             self._write_counts(deltas)
         return head, rest
 
-    def _write_events(self, rows: Sequence[Bindings]) -> None:
-        """Numbered and chained."""
-        self._out.write_many(self._sql["insert_event"], rows)
+    def _prepare_events(self) -> Callable[[Sequence[PlacedEvent]], None]:
+        """What inserts the events when their places are known: number, time and hash of each."""
+
+        def insert(places: Sequence[PlacedEvent]) -> None:
+            rows = [
+                (seq, time, *_astuple(event)[1:], hash_)
+                for (seq, time, hash_), event in zip(places, self._events, strict=True)
+            ]
+            self._out.write_many(self._sql["insert_event"], rows)
+
+        return insert
 
     def _write_counts(self, deltas: Sequence[Bindings]) -> None:
         """Add to the counts: queue, subscription, state and how many."""
