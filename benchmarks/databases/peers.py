@@ -61,7 +61,7 @@ class ProcrastinateQueue:
     def __init__(self, app: procrastinate.App) -> None:
         self._app = app
         self._done = 0
-        self._task = app.task(self._work, queue=QUEUE, name="bench")
+        self._task = app.task(queue=QUEUE, name="bench")(self._work)
 
     async def _work(self, body: dict[str, object]) -> None:
         self._done += 1
