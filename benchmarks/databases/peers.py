@@ -8,6 +8,7 @@ import contextlib
 import datetime
 import uuid
 from collections.abc import AsyncIterator
+from typing import Any
 
 import asyncpg
 import procrastinate
@@ -68,7 +69,8 @@ class ProcrastinateQueue:
 
     async def publish(self, count: int) -> None:
         for _ in range(count // BATCH):
-            await self._task.batch_defer_async(*[{"body": BODY}] * BATCH)
+            jobs: list[dict[str, Any]] = [{"body": BODY}] * BATCH
+            await self._task.batch_defer_async(*jobs)
 
     async def publish_one(self) -> None:
         await self._task.defer_async(body=BODY)
