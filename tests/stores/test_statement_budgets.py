@@ -12,6 +12,11 @@ import pytest
 import postroom
 from postroom import Message, NewMessage, SyncRoom
 from postroom.kernel import commands as c
+from postroom.kernel import service_commands
+from postroom.kernel.directory import Directory
+from postroom.kernel.rows import Content, Row
+from postroom.kernel.rules import parsing, rule
+from postroom.kernel.session import Session
 from postroom.stores.sqlite import SqliteStore
 from postroom.stores.sqlite import connection as connections
 
@@ -129,6 +134,57 @@ def test_extend_costs_at_most_two_calls(room: SyncRoom, calls: list[str], count:
     work = c.ExtendMany(claims=claims, lease_s=60, actor=room.actor, tenant=room.tenant)
     assert spent(calls, lambda: ends.update(room.run(work))) <= 2
     assert ends.keys() == {each.id for each in claimed}
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_rule_that_copies_and_one_that_moves_cost_no_calls_for_each_message(
+    room: SyncRoom, calls: list[str], count: int
+) -> None:
+    queues = {name: room.create_queue(name).id for name in ("orders", "bulk", "done", "parcels")}
+    scope = room.scope("default").id
+    actions: dict[str, dict[str, Any]] = {
+        "orders": {"type": "fan_out", "target_queue_ids": ["bulk", "done"]},
+        "parcels": {"type": "route", "target_queue_id": "bulk"},
+    }
+    for source, action in actions.items():
+        draft = {"name": source, "source_queue_id": source, "action": action}
+        made = parsing.drafted(draft, lambda name, field: queues[name], rule_id=source, now=0)
+        data, key = rule.written(made), f"{scope}/{source}"
+        room.run(service_commands.PutServiceDocument(kind=rule.KIND, key=key, data=data, scope="default"))
+    for source in actions:
+        room.publish(source, "once, so that queues and rules are known")
+        calls.clear()
+        room.publish_many(source, list(range(count)))
+        assert len(calls) <= 6
+    assert (room.counts("bulk").pending, room.counts("done").pending) == (2 * count + 2, count + 1)
+
+
+def test_a_message_made_in_a_savepoint_is_gone_with_the_one_around_it(room: SyncRoom) -> None:
+    class Refused(Exception):
+        pass
+
+    tx = room._core.store.begin()
+    session = Session(tx, Directory())
+    queue = session.queue(room.tenant, "default", "jobs")
+    assert queue is not None
+    row = Row(
+        "made", room.tenant, queue.scope_id, queue.id, 0, None, "pending", 0, None, "", "normal", 0, 0, 0,
+        None, None, None, None, None, 0, None,
+    )  # fmt: skip
+    content = Content(*["application/json", b"1", *[None] * 5, "user", *[None] * 8])
+
+    def make_and_refuse() -> None:
+        with session.savepoint():
+            with session.savepoint():
+                session.add([row], [content])
+                assert session.row("made") is row
+            assert session.content(row) is content
+            raise Refused
+
+    with pytest.raises(Refused):
+        make_and_refuse()
+    assert session.row("made") is None
+    room._core.store.rollback(tx)
 
 
 def test_one_publish_is_one_call(room: SyncRoom, calls: list[str]) -> None:

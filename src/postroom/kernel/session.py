@@ -139,6 +139,8 @@ class Session:
             raise
         self._levels.pop()
         self.changes = self._outer.pop()
+        if self._levels:
+            self._levels[-1].loaded |= level.loaded
         if level.opened is not None:
             level.opened.close()
         self.changes.merge(level.changes)
@@ -265,9 +267,13 @@ class Session:
         return found
 
     def add(self, rows: list[Row], contents: list[Content]) -> None:
-        """New messages, in the order of entry."""
+        """New messages, in the order of entry. They are known from now on, so that nothing is sent early."""
         self.changes.batches.append(NewMessages(rows, contents))
+        if self._levels:
+            self._levels[-1].loaded.update(row.id for row in rows)
         for row, content in zip(rows, contents, strict=True):
+            self._rows[row.id] = row
+            self._contents[row.id] = content
             if row.idempotency_key is not None:
                 queue_id = row.origin_queue_id or row.queue_id
                 self._keyed[queue_id, row.idempotency_key] = Stored(row, content)
@@ -356,8 +362,11 @@ class Session:
 
     def find_queue(self, queue_id: int) -> Queue | None:
         """A queue that may be deleted meanwhile."""
-        found = self.tx.queues(QueueFilter(ids=(queue_id,)), 1)
-        return found[0] if found else None
+
+        def find() -> Queue | None:
+            return next(iter(self.tx.queues(QueueFilter(ids=(queue_id,)), 1)), None)
+
+        return self.directory.note((QueueFilter, queue_id), find)
 
     def queues_of(self, scope_id: int) -> list[Queue]:
         return self.tx.queues(QueueFilter(scope_id=scope_id), MANY)

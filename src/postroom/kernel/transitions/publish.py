@@ -100,7 +100,6 @@ class Pattern(msgspec.Struct, frozen=True):
     """What messages of one queue that differ only in their bodies have in common."""
 
     queue: Queue
-    has_rules: bool
     like: NewMessage
     row: Row
     content: Content
@@ -206,7 +205,7 @@ class PublishRun:
         pattern = self._pattern
         if pattern is None:
             return self._add(_one_by_one(command))
-        self._has_rules = pattern.has_rules
+        self._has_rules = False
         limits, kind = self._ctx.limits, pattern.like.content_type
         if len(bodies) == 1:
             encoded = [checks.encoded(bodies[0], kind, limits)]
@@ -220,7 +219,7 @@ class PublishRun:
         return self._admit_like(pattern, self._next_ids(len(encoded)), encoded)
 
     def _find_pattern(self, command: c.PublishLike) -> Pattern | None:
-        """What these messages follow; None when each must be looked at by itself."""
+        """What these messages follow; None when each must be looked at by itself, by checks or by rules."""
         ctx = self._ctx
         if command.like is not None:
             return self._new_pattern(command, command.like)
@@ -234,12 +233,18 @@ class PublishRun:
 
     def _new_pattern(self, command: c.PublishLike, like: NewMessage) -> Pattern | None:
         target = find_target(self._ctx, command.queue)
-        if not target.plain or target.schema is not None or like.idempotency_key is not None or like.after:
+        if (
+            not target.plain
+            or target.has_rules
+            or target.schema is not None
+            or like.idempotency_key is not None
+            or like.after
+        ):
             return None
         checks.check_message(like, self._ctx.limits)
         row, content = self._draft(target, like, "", None)
         data = published_data_around_size(row, content)
-        return Pattern(target.queue, target.has_rules, like, row, content, *data, ContentHash(content))
+        return Pattern(target.queue, like, row, content, *data, ContentHash(content))
 
     def _admit_like(self, pattern: Pattern, ids: list[str], bodies: list[bytes | None]) -> list[Receipt]:
         ctx, queue = self._ctx, pattern.queue
