@@ -87,14 +87,20 @@ class MariadbServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def connect(self, database: str | None = None) -> "pymysql.Connection[Any]":
-        return pymysql.connect(
-            unix_socket=str(self.socket),
-            user="root",
-            database=database,
-            autocommit=True,
-            ssl_disabled=True,
-            client_flag=CLIENT.MULTI_STATEMENTS,
-        )
+        try:
+            return pymysql.connect(
+                unix_socket=str(self.socket),
+                user="root",
+                database=database,
+                autocommit=True,
+                ssl_disabled=True,
+                client_flag=CLIENT.MULTI_STATEMENTS,
+            )
+        except pymysql.err.OperationalError:
+            # Crashed: its log says at what.
+            if self._process is not None and self._process.poll() is not None:
+                raise AssertionError((self.folder / "log").read_text()[-20000:]) from None
+            raise
 
     def execute(self, sql: str, database: str | None = None) -> tuple[Any, ...]:
         """The rows of the last statement."""

@@ -1,8 +1,6 @@
 """Opening a database: the right server, schema and version, and named errors when something is wrong."""
 
-import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
@@ -10,15 +8,11 @@ import pytest
 from psycopg import errors as pg
 from psycopg_pool import PoolClosed, PoolTimeout
 
-import postroom
 from postroom.errors import StoreClosed, StoreCorrupt, StoreFailed, StoreFull, StoreReadOnly, StoreTooNew
 from postroom.kernel.ports import StoreFault
 from postroom.stores.postgres import PostgresStore, migrate
-from postroom.stores.postgres import store as stores
 from postroom.stores.postgres.errors import CommitUnknown, MustWait, Overtaken, classify
-from tests.conftest import postgres_url
 from tests.postgres_server import Server, shared_server
-from tests.stores.servers.conftest import until
 
 
 @pytest.fixture
@@ -126,30 +120,3 @@ def test_each_error_says_whether_to_try_again_and_what_it_is(
 ) -> None:
     found, exception = classify(error, "postgresql://here/room")
     assert (found, type(exception)) == (fault, named)
-
-
-def test_a_process_that_stands_still_while_it_sends_is_ended_by_those_who_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To the server it is at work, as long as it has not said that it waits for answers."""
-    url = postgres_url(tmp_path)
-    with postroom.open_sync(url, housekeeping=False) as room, psycopg.connect(url, autocommit=True) as frozen:
-        room.create_queue("jobs")
-        pipeline = frozen.pipeline()
-        pipeline.__enter__()
-        frozen.execute("BEGIN")
-        frozen.execute("SELECT n FROM figures WHERE queue_id = 0 FOR UPDATE")
-        frozen.pgconn.send_flush_request()
-        frozen.pgconn.flush()
-        store = room._core.store
-        with psycopg.connect(url, autocommit=True) as other:
-            asked = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND wait_event = 'ClientRead'"
-            until(lambda: other.execute(asked, (frozen.info.backend_pid,)).fetchall() == [(1,)])
-            store.classify(pg.LockNotAvailable())
-            assert other.execute(asked, (frozen.info.backend_pid,)).fetchall() == [(1,)], "it has some time"
-        monkeypatch.setattr(stores, "FROZEN_S", 0.0)
-        store.classify(pg.LockNotAvailable())
-        room.publish("jobs", 1)
-        assert room.counts("jobs").pending == 1
-        with contextlib.suppress(psycopg.Error):
-            pipeline.__exit__(None, None, None)

@@ -14,13 +14,28 @@ CONNECT_S = 10
 # Longer than a lock may be waited for; a server that says nothing for so long is gone.
 ANSWER_S = 90
 NO_SERVER = 2002
+# A server that is cut off is given up after 11 seconds, where the system can do it.
+_ALIVE = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), value)
+        for name, value in (
+            ("TCP_KEEPIDLE", 5),
+            ("TCP_KEEPINTVL", 2),
+            ("TCP_KEEPCNT", 3),
+            ("TCP_USER_TIMEOUT", 11_000),
+        )
+        if hasattr(socket, name)
+    ),
+)
 _OPTIONS = frozenset({"unix_socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity"})
 # Every assignment of an UPDATE sees what was there before, as elsewhere; `||` joins texts.
 _MODE = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,PIPES_AS_CONCAT,SIMULTANEOUS_ASSIGNMENT"
 _SESSION = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', innodb_lock_wait_timeout = 30,"
-    # A process that stands still must not hold others up: for less than they wait for a lock.
-    " idle_transaction_timeout = 20,"
+    # A process that stands still while it is read from or written to must not hold others up.
+    " net_read_timeout = 10, net_write_timeout = 10,"
     # What is locked is found by the index that a statement names, row by row, however long its lists are.
     " join_cache_level = 0, in_predicate_conversion_threshold = 0, optimizer_max_sel_arg_weight = 0,"
     " eq_range_index_dive_limit = 10"
@@ -56,16 +71,21 @@ class MariadbAddress(msgspec.Struct, frozen=True):
             raise
         return db
 
-    def _open_socket(self) -> socket.socket | None:
-        """Of this machine's server; the driver opens others, and leaves this one open when it fails."""
-        if "unix_socket" not in self.options:
-            return None
-        found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    def _open_socket(self) -> socket.socket:
+        """The driver's own would wait for hours for a server that is cut off, and stay open when it fails."""
+        found: socket.socket | None = None
         try:
-            found.settimeout(CONNECT_S)
-            found.connect(self.options["unix_socket"])
+            if "unix_socket" in self.options:
+                found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                found.settimeout(CONNECT_S)
+                found.connect(self.options["unix_socket"])
+            else:
+                found = socket.create_connection((self.options["host"], self.options["port"]), CONNECT_S)
+                for level, name, value in _ALIVE:
+                    found.setsockopt(level, name, value)
         except OSError as error:
-            found.close()
+            if found is not None:
+                found.close()
             raise pymysql.err.OperationalError(NO_SERVER, f"no server answers there ({error})") from error
         return found
 

@@ -14,6 +14,8 @@ from postroom.stores.sql.dialect import Bindings
 
 # Rows of one INSERT, in bytes: a long statement costs the server more than its parts.
 INSERT_BYTES = 512 * 1024
+# A process that stands still must not hold others up: its session is ended after so many seconds.
+_END_WHEN_STILL = b"SET SESSION idle_transaction_timeout = 5"
 _VALUES = " VALUES ("
 Rows = list[tuple[Any, ...]]
 
@@ -45,7 +47,7 @@ class MariadbWriteConnection:
 
     def begin(self, lock: str, first: str) -> Rows:
         """Begin, wait for a lock, and ask the first question, which sees what was done until it was had."""
-        return run(self.db, [b"START TRANSACTION", lock.encode(), render(self.db, first)])[0]
+        return run(self.db, [_END_WHEN_STILL, b"START TRANSACTION", lock.encode(), render(self.db, first)])[0]
 
     def _execute(self, *statements: bytes) -> tuple[Rows, list[int]]:
         """With whatever waits, which goes first, in as few packets as the server takes."""

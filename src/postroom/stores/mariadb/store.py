@@ -37,6 +37,8 @@ log = logging.getLogger("postroom.mariadb")
 WRITERS = 3
 READERS = 5
 BEGIN_READING = (
+    # Who reads holds nobody up.
+    b"SET SESSION idle_transaction_timeout = 60",
     b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )

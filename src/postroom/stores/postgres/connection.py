@@ -8,11 +8,42 @@ from typing import Any
 
 import psycopg
 from psycopg import RawCursor
+from psycopg.conninfo import conninfo_to_dict
 
 from postroom.stores.postgres.arrays import ArrayLiteral, ArrayLiteralDumper
 from postroom.stores.postgres.characters import TextDumper, TextLoader
 from postroom.stores.postgres.dialect import translate
 from postroom.stores.sql.dialect import Bindings
+
+
+CONNECT_S = 10
+# A server that is cut off is given up after 11 seconds, unless the address says otherwise.
+_ALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 11_000}
+# The server gives a client up that is cut off, as soon; on sockets of one machine this does nothing.
+_SESSION = """
+SET idle_in_transaction_session_timeout = '20s';
+SET lock_timeout = '30s';
+SET tcp_keepalives_idle = 5;
+SET tcp_keepalives_interval = 2;
+SET tcp_keepalives_count = 3;
+SET tcp_user_timeout = '11s';
+"""
+# Looks whether the client is still there also while it waits for a lock.
+_SINCE_14 = "SET client_connection_check_interval = '5s'"
+_HAS_CHECK = 140000
+
+
+def connect_options(url: str) -> dict[str, Any]:
+    """Of every connection, beside its address."""
+    given = conninfo_to_dict(url)
+    alive = {name: value for name, value in _ALIVE.items() if name not in given}
+    return {"autocommit": True, "connect_timeout": CONNECT_S, **alive}
+
+
+def connect(url: str) -> psycopg.Connection:
+    db = psycopg.connect(url, **connect_options(url))
+    set_up(db)
+    return db
 
 
 def set_up(db: psycopg.Connection) -> None:
@@ -21,9 +52,11 @@ def set_up(db: psycopg.Connection) -> None:
     db.adapters.register_dumper(ArrayLiteral, ArrayLiteralDumper)
     db.adapters.register_loader("text", TextLoader)
     db.cursor_factory = RawCursor
-    # A process that stands still must not hold others up: for less than they wait for a lock.
-    db.execute("SET idle_in_transaction_session_timeout = '20s'")
-    db.execute("SET lock_timeout = '30s'")
+    db.execute(_SESSION)
+    if db.info.server_version >= _HAS_CHECK:
+        # Not every system that the server may run on can do it.
+        with contextlib.suppress(psycopg.errors.InvalidParameterValue):
+            db.execute(_SINCE_14)
 
 
 class PostgresReadConnection:

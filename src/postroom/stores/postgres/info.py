@@ -2,8 +2,9 @@
 
 import psycopg
 
+from postroom.stores.postgres.connection import CONNECT_S
 from postroom.stores.postgres.errors import classify
-from postroom.stores.postgres.store import CONNECT_S, name_place
+from postroom.stores.postgres.store import name_place
 from postroom.stores.sql.info import StoreInfo
 from postroom.stores.sql.tables import BOUNDED_BY
 

@@ -13,15 +13,21 @@ from collections.abc import Callable, Iterator, Mapping
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.errors import LockNotAvailable
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from postroom.clock import Clock
 from postroom.errors import StoreClosed, StoreFailed
 from postroom.kernel.ports import StoreCapabilities, StoreFault, Transaction
-from postroom.stores.postgres.connection import PostgresReadConnection, PostgresWriteConnection, set_up
+from postroom.stores.postgres.connection import (
+    CONNECT_S,
+    PostgresReadConnection,
+    PostgresWriteConnection,
+    connect_options,
+    set_up,
+)
 from postroom.stores.postgres.dialect import READ_SQL
 from postroom.stores.postgres.errors import classify, is_lost
+from postroom.stores.postgres.frozen import NAME
 from postroom.stores.postgres.migrate import check_whole, migrate
 from postroom.stores.postgres.transaction import (
     LOCK_VERSION,
@@ -37,21 +43,10 @@ log = logging.getLogger("postroom.postgres")
 
 WRITERS = 3
 READERS = 5
-CONNECT_S = 10
 # A notification holds less than 8,000 bytes.
 MOST_LINES = 200
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 FATE_S = 10.0
-
-
-# Sessions with a lock on this room that were sent nothing for so many seconds in the middle of a transaction.
-FROZEN_S = 20.0
-END_FROZEN = """
-SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
-WHERE a.usename = current_user AND a.datname = current_database() AND a.state = 'active'
-    AND a.wait_event = 'ClientRead' AND a.state_change < clock_timestamp() - make_interval(secs => $1)
-    AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted AND l.relation = 'figures'::regclass)
-"""
 
 
 class PostgresStore:
@@ -65,6 +60,7 @@ class PostgresStore:
         self._time = SteadyTime()
         self._name = uuid.uuid4().hex
         """By which this process knows its own notifications."""
+        self._options = {**connect_options(url), "application_name": name_sessions(url, self._name)}
         self._begins_alone = threading.local()
         self._closed = False
         self._listener: Listener | None = None
@@ -80,7 +76,7 @@ class PostgresStore:
             url,
             min_size=1,
             max_size=WRITERS + READERS,
-            kwargs={"autocommit": True, "connect_timeout": CONNECT_S},
+            kwargs=self._options,
             configure=set_up,
             timeout=CONNECT_S,
             open=True,
@@ -88,7 +84,7 @@ class PostgresStore:
         )
 
     def _connect(self) -> psycopg.Connection:
-        db = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_S)
+        db = psycopg.connect(self._url, **self._options)
         set_up(db)
         return db
 
@@ -173,15 +169,7 @@ class PostgresStore:
                 self._pool.check()
 
     def classify(self, error: Exception) -> tuple[StoreFault, Exception]:
-        if isinstance(error, LockNotAvailable):
-            self._end_frozen()
         return classify(error, self._place)
-
-    def _end_frozen(self) -> None:
-        """A lock that is not to be had may be held by a process that stands still between two statements
-        that it sends together. To the server it is at work, so its time-outs do not end it."""
-        with contextlib.suppress(psycopg.Error), self._connect() as db:
-            db.execute(END_FROZEN, (FROZEN_S,))
 
     def wipe_log(self) -> None:
         """The server's own business: its logs are for its administrator."""
@@ -248,3 +236,10 @@ def name_place(url: str) -> str:
         raise StoreFailed(path="postgresql://…", reason=f"its address cannot be read ({error})") from None
     host, port = parts.get("host") or "localhost", parts.get("port") or 5432
     return f"postgresql://{host}:{port}/{parts.get('dbname') or parts.get('user') or ''}"
+
+
+def name_sessions(url: str, name: str) -> str:
+    """To the server, with whatever the address calls them: one name for a process, so that what it holds up
+    when it stands still is known."""
+    given = conninfo_to_dict(url).get("application_name") or "postroom"
+    return f"{given[:40]} {NAME}{name[:12]}"

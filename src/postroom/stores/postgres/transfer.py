@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 from psycopg import RawServerCursor
 
-from postroom.stores.postgres.connection import set_up
+from postroom.stores.postgres.connection import connect
 from postroom.stores.postgres.errors import classify
 from postroom.stores.postgres.migrate import migrate
-from postroom.stores.postgres.store import CONNECT_S, name_place
+from postroom.stores.postgres.store import name_place
 from postroom.stores.postgres.transaction import LOCK_VERSION
 from postroom.stores.sql.transfer import (
     FLAGS,
@@ -46,8 +46,7 @@ class PostgresTables:
             raise classify(error, self.place)[1] from error
 
     def _connect(self, url: str) -> psycopg.Connection:
-        db = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_S)
-        set_up(db)
+        db = connect(url)
         db.execute("SET idle_in_transaction_session_timeout = 0")
         return db
 

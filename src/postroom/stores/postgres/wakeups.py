@@ -1,5 +1,5 @@
-"""Hears what other processes have committed. What is missed costs time only: who waits looks again now and
-then."""
+"""Hears what other processes have committed, and looks between whether one of them stands still. What is
+missed costs time only: who waits looks again now and then."""
 
 import contextlib
 import json
@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Mapping
 
 import psycopg
+
+from postroom.stores.postgres.frozen import FrozenSessions
 
 log = logging.getLogger("postroom.postgres")
 
@@ -51,7 +53,10 @@ class Listener:
             # Something may have come while nobody listened.
             self._wake({})
             self.is_listening.set()
+            frozen = FrozenSessions()
             while not self.is_closed.is_set():
+                for name in frozen.look(db):
+                    log.warning("%s stands still in a transaction, and was ended by the others", name)
                 for note in db.notifies(timeout=LOOK_S, stop_after=1):
                     self._hear(note.payload)
 
