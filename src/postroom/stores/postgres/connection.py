@@ -15,7 +15,6 @@ from postroom.stores.postgres.characters import TextDumper, TextLoader
 from postroom.stores.postgres.dialect import translate
 from postroom.stores.sql.dialect import Bindings
 
-
 CONNECT_S = 10
 # A server that is cut off is given up after 11 seconds, unless the address says otherwise.
 _ALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 11_000}
