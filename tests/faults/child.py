@@ -1,4 +1,4 @@
-"""The process that gets killed: `python -m tests.faults.child FILE SEED NAME` works in a room until it dies.
+"""The process that gets killed: `python -m tests.faults.child STORE SEED NAME [REDIS]` works until it dies.
 
 Each operation is told to the parent before the call and again when it has returned, a line of JSON each.
 """
@@ -7,11 +7,11 @@ import asyncio
 import os
 import random
 import sys
-from pathlib import Path
 from typing import Any
 
 import postroom
 from postroom.clock import SystemClock, micros
+from postroom.errors import StoreFailed
 from postroom.kernel import commands as c
 from postroom.kernel import jsontext
 from postroom.kernel.housekeeping.housekeepers import ARCHIVER, VISIBILITY, Retention
@@ -150,23 +150,36 @@ class Child:
             )
 
 
-async def main(path: Path, seed: int, name: str) -> None:
+async def main(store: str, seed: int, name: str, redis: str | None = None) -> None:
     tell({"opening": name})
     retention = Retention(archive_after_s=0.1, dead_after_s=0.5)
-    async with postroom.open(str(path), retention=retention, seed=seed, actor=name) as room:
-        tell({"open": name})
-        child = Child(room, seed, name)
-        await child.furnish()
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(3):
-                tasks.create_task(child.publisher())
-                tasks.create_task(child.keyed_publisher())
-                tasks.create_task(child.worker(("default/jobs", "default/tight")))
-            tasks.create_task(child.worker(("default/urgent",)))
-            tasks.create_task(child.worker((NEWS,), "anna"))
-            tasks.create_task(child.worker((NEWS,), "ben"))
-            tasks.create_task(child.operator())
+    opened = False
+    while not opened:
+        try:
+            async with postroom.open(store, retention=retention, seed=seed, actor=name, redis=redis) as room:
+                opened = True
+                await live(room, seed, name)
+        except StoreFailed:
+            # A server may be away; a file may not.
+            if opened or "://" not in store:
+                raise
+            await asyncio.sleep(0.1)
+
+
+async def live(room: postroom.Room, seed: int, name: str) -> None:
+    tell({"open": name})
+    child = Child(room, seed, name)
+    await child.furnish()
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(3):
+            tasks.create_task(child.publisher())
+            tasks.create_task(child.keyed_publisher())
+            tasks.create_task(child.worker(("default/jobs", "default/tight")))
+        tasks.create_task(child.worker(("default/urgent",)))
+        tasks.create_task(child.worker((NEWS,), "anna"))
+        tasks.create_task(child.worker((NEWS,), "ben"))
+        tasks.create_task(child.operator())
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))

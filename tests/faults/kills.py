@@ -53,9 +53,12 @@ class Ending:
         return Ending(rng.randrange(3, rng.choice((60, 600))), rng.random() * 0.003)
 
 
-def run_child(path: Path, seed: int, name: str, ending: Ending) -> list[dict[str, Any]]:
+def run_child(
+    store: str, seed: int, name: str, ending: Ending, redis: str | None = None
+) -> list[dict[str, Any]]:
     """Start one, kill it, and return what it said."""
-    command = [sys.executable, "-m", "tests.faults.child", str(path), str(seed), name]
+    command = [sys.executable, "-m", "tests.faults.child", store, str(seed), name]
+    command += [redis] if redis else []
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -101,7 +104,7 @@ def campaign(folder: Path, kills: int, seed: int, say: Callable[[str], None] | N
         history = History()
         for generation in range(min(GENERATIONS, kills - file * GENERATIONS)):
             name = f"f{file}g{generation}"
-            lines = run_child(path, seed, name, Ending.choose(rng))
+            lines = run_child(str(path), seed, name, Ending.choose(rng))
             killed.kills += 1
             killed.opening += not any("open" in line for line in lines)
             history.log += [line for line in lines if "op" in line]
@@ -110,7 +113,7 @@ def campaign(folder: Path, kills: int, seed: int, say: Callable[[str], None] | N
                 killed.problems += [f"--seed {seed}, {name}: {problem}" for problem in check(path, history)]
             if killed.problems:
                 return killed
-        _sum_up(history, killed)
+        sum_up(history, killed)
         if say is not None:
             say(f"{killed}")
         for left in folder.glob(f"{path.name}*"):
@@ -126,7 +129,7 @@ def check(path: Path, history: History) -> list[str]:
         store.close()
 
 
-def _sum_up(history: History, killed: Killed) -> None:
+def sum_up(history: History, killed: Killed) -> None:
     operations = history.operations()
     killed.operations += len(operations)
     for operation in operations:

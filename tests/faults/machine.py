@@ -113,7 +113,7 @@ class QueueMachine(RuleBasedStateMachine):
             problems += lives.check_fold(events, reader.standing()[0], whole, reader.folded(), set())
         problems += lives.lives(events)[1] + lives.check_order(events)
         if isinstance(self.store, SqliteStore):
-            problems += tables.check(tables.read(self.store._db))
+            problems += tables.check(tables.read_file(self.store._db))
         self.room.close()
         if self.vfs is not None:
             self.vfs.unregister()

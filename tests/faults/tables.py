@@ -1,6 +1,7 @@
-"""The SQLite file's rows, read past the store, and what must be true between its tables."""
+"""A store's rows, read past its port, and what must be true between its tables."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,23 +39,29 @@ class Tables:
         return {row.id: row for row in (*self.live, *self.archived)}
 
 
-def _one(db: apsw.Connection, sql: str) -> Any:
-    return db.execute(sql).fetchall()[0][0]
+Fetch = Callable[[str], Iterable[tuple[Any, ...]]]
 
 
-def read(db: apsw.Connection) -> Tables:
+def read_file(db: apsw.Connection) -> Tables:
+    """Of SQLite, which can also say whether the file is sound."""
+    [(message_seq,)] = db.execute("SELECT message_seq FROM chain WHERE name = 'head'").fetchall()
+    [(damage,)] = db.execute("PRAGMA integrity_check(1)").fetchall()
+    return read(db.execute, message_seq, damage)
+
+
+def read(fetch: Fetch, message_seq: int, damage: str = "ok") -> Tables:
     def rows(table: str) -> list[Row]:
-        return [Row(*values) for values in db.execute(f"SELECT {COLUMNS} FROM {table} ORDER BY seq")]
+        return [Row(*values) for values in fetch(f"SELECT {COLUMNS} FROM {table} ORDER BY seq")]
 
     bodies = dict(
-        db.execute(
+        fetch(
             "SELECT m.id, c.body FROM messages m JOIN contents c ON c.seq = m.seq"
             " UNION ALL SELECT id, body FROM archive"
         )
     )
     queues = {
         id_: (f"{scope.partition('#')[0]}/{slug}", deleted is None, jsontext.decode(settings))
-        for id_, scope, slug, deleted, settings in db.execute(
+        for id_, scope, slug, deleted, settings in fetch(
             "SELECT q.id, s.slug, q.slug, q.deleted_at, q.settings"
             " FROM queues q JOIN scopes s ON s.id = q.scope_id"
         )
@@ -63,13 +70,13 @@ def read(db: apsw.Connection) -> Tables:
         live=rows("messages"),
         archived=rows("archive"),
         bodies={id_: None if body is None else jsontext.decode(body) for id_, body in bodies.items()},
-        contents={seq for (seq,) in db.execute("SELECT seq FROM contents")},
-        counts={(q, s, state): n for q, s, state, n in db.execute("SELECT * FROM counts")},
+        contents={seq for (seq,) in fetch("SELECT seq FROM contents")},
+        counts={(q, s, state): n for q, s, state, n in fetch("SELECT * FROM counts")},
         queues=queues,
-        subscriptions={id_ for (id_,) in db.execute("SELECT id FROM subscriptions")},
-        records=Counter((str(kind), str(key)) for kind, key in db.execute("SELECT kind, key FROM records")),
-        message_seq=_one(db, "SELECT message_seq FROM chain WHERE name = 'head'"),
-        damage=_one(db, "PRAGMA integrity_check(1)"),
+        subscriptions={id_ for (id_,) in fetch("SELECT id FROM subscriptions")},
+        records=Counter((str(kind), str(key)) for kind, key in fetch("SELECT kind, key FROM records")),
+        message_seq=message_seq,
+        damage=damage,
     )
 
 

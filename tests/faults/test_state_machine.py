@@ -30,7 +30,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "postroom")
 
 
-def _walk(machine: type[QueueMachine], examples: int) -> None:
+def walk(machine: type[QueueMachine], examples: int) -> None:
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     run_state_machine_as_test(
         machine,
@@ -47,11 +47,11 @@ def _walk(machine: type[QueueMachine], examples: int) -> None:
 @pytest.mark.timeout(1200)  # only a failure takes long: it is made smaller before it is shown
 @pytest.mark.parametrize("machine", [SqliteMachine, MemoryMachine])
 def test_random_histories_go_as_the_model_says(machine: type[QueueMachine]) -> None:
-    _walk(machine, 150)
+    walk(machine, 150)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("machine", [SqliteMachine, MemoryMachine])
 def test_many_random_histories_go_as_the_model_says(machine: type[QueueMachine]) -> None:
-    _walk(machine, 2000)
+    walk(machine, 2000)
