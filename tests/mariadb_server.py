@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -42,9 +43,11 @@ def find_server() -> str | None:
 
 
 class MariadbServer:
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, folder: Path | None = None, within: Sequence[str] = ()) -> None:
+        """`within`: what starts it elsewhere, such as on another host; then anybody may come in by TCP."""
         self._program = program
-        self.folder = Path(tempfile.mkdtemp(prefix="postroom-mariadb-"))
+        self._within = within
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="postroom-mariadb-"))
         if USER:
             shutil.chown(self.folder, "mysql")
         self._data = self.folder / "data"
@@ -60,7 +63,8 @@ class MariadbServer:
         atexit.register(self.remove)
 
     def start(self, *settings: str) -> None:
-        command = [self._program, *SETTINGS, *USER, *settings]
+        command = [*self._within, self._program, *SETTINGS, *USER, *settings]
+        command += ["--skip-networking=0", "--bind-address=0.0.0.0"] if self._within else []
         command += [f"--datadir={self._data}", f"--socket={self.socket}", f"--pid-file={self.folder / 'pid'}"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd="/", stdout=log, stderr=log)
@@ -75,6 +79,10 @@ class MariadbServer:
                 time.sleep(0.05)
             else:
                 return
+
+    def start_if_down(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self.start()
 
     def stop(self, *, kill: bool = False) -> None:
         if self._process is not None:

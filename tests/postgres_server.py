@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
@@ -40,9 +41,11 @@ def find_programs() -> Path | None:
 
 
 class Server:
-    def __init__(self, programs: Path) -> None:
+    def __init__(self, programs: Path, folder: Path | None = None, within: Sequence[str] = ()) -> None:
+        """`within`: what starts it elsewhere, such as on another host; then anybody may come in by TCP."""
         self._programs = programs
-        self.folder = Path(tempfile.mkdtemp(prefix="postroom-pg-"))
+        self._within = within
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="postroom-pg-"))
         if AS_POSTGRES:
             shutil.chown(self.folder, "postgres")
         self._data = self.folder / "data"
@@ -51,18 +54,27 @@ class Server:
         self._run(
             "initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "-N"
         )
+        if within:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all all trust\n")
         self.start()
         atexit.register(self.remove)
 
     def _run(self, program: str, *args: object) -> None:
-        command = [*AS_POSTGRES, str(self._programs / program), *map(str, args)]
+        command = [*self._within, *AS_POSTGRES, str(self._programs / program), *map(str, args)]
         done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
 
     def start(self, **settings: str) -> None:
-        words = [f"-c {name}={value or chr(39) * 2}" for name, value in {**SETTINGS, **settings}.items()]
+        chosen = {**SETTINGS, **settings, **({"listen_addresses": "*"} if self._within else {})}
+        words = [f"-c {name}={value or chr(39) * 2}" for name, value in chosen.items()]
         options = f"-k {self.folder} {' '.join(words)}"
         self._run("pg_ctl", "-D", self._data, "-l", self.folder / "log", "-w", "-o", options, "start")
+
+    def start_if_down(self) -> None:
+        status = [*AS_POSTGRES, str(self._programs / "pg_ctl"), "-D", str(self._data), "status"]
+        if subprocess.run(status, cwd="/", capture_output=True, check=False).returncode:
+            self.start()
 
     def stop(self, mode: str = "immediate") -> None:
         self._run("pg_ctl", "-D", self._data, "-m", mode, "-w", "stop")

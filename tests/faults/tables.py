@@ -46,7 +46,8 @@ def read_file(db: apsw.Connection) -> Tables:
     """Of SQLite, which can also say whether the file is sound."""
     [(message_seq,)] = db.execute("SELECT message_seq FROM chain WHERE name = 'head'").fetchall()
     [(damage,)] = db.execute("PRAGMA integrity_check(1)").fetchall()
-    return read(db.execute, message_seq, damage)
+    assert isinstance(message_seq, int)
+    return read(db.execute, message_seq, str(damage))
 
 
 def read(fetch: Fetch, message_seq: int, damage: str = "ok") -> Tables:

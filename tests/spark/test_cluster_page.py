@@ -15,9 +15,9 @@ import pytest
 
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
+from tests.namespaces import ip
 from tests.spark.lakes import copy_of, fill, same
 from tests.spark.test_cluster import started
-from tests.spark.test_network import ip
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 

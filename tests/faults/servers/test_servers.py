@@ -1,13 +1,9 @@
 """Whatever happens to a server or on the way to it under load: nothing is lost, and nothing is done twice."""
 
 import contextlib
-import itertools
 import os
 import random
 import signal
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,18 +13,13 @@ from urllib.parse import quote
 
 import pytest
 
-import postroom
-from postroom import SyncRoom
 from postroom.errors import PostroomError
 from tests import mariadb_server, postgres_server
-from tests.conformance.promises import check_promises
+from tests.faults.servers.crew import Crew, at_work
 from tests.faults.servers.load import LEASE_S
 from tests.faults.servers.proxy import SocketProxy, proxy
 from tests.redis_server import RedisServer, find_server
-from tests.stores.servers.conftest import until
 from tests.stores.servers.kinds import KINDS, ServerKind
-
-WORKERS = 3
 
 
 @dataclass
@@ -39,25 +30,21 @@ class Load:
     url: str
     way: SocketProxy
     redis: RedisServer | None
-    room: SyncRoom
-    publisher: "subprocess.Popen[str]"
-    workers: "list[subprocess.Popen[str]]"
-    start_worker: Callable[[], "subprocess.Popen[str]"]
-    published: list[int]
+    crew: Crew
     chance: random.Random
 
 
 def kill_worker(load: Load) -> None:
-    victim = load.chance.choice(load.workers)
-    load.workers.remove(victim)
+    victim = load.chance.choice(load.crew.workers)
+    load.crew.workers.remove(victim)
     victim.kill()
     victim.wait()
-    load.workers.append(load.start_worker())
+    load.crew.workers.append(load.crew.start_worker())
 
 
 def freeze_worker(load: Load) -> None:
     """Longer than its lease; then it goes on as if nothing had been."""
-    victim = load.chance.choice(load.workers)
+    victim = load.chance.choice(load.crew.workers)
     os.kill(victim.pid, signal.SIGSTOP)
     try:
         time.sleep(LEASE_S + 1)
@@ -129,11 +116,11 @@ def storm(load: Load) -> None:
         for _ in range(10):
             with contextlib.suppress(PostroomError):
                 first, second = chance.sample(("left", "right"), 2)
-                load.room.publish(first, seed)
-                load.room.update_queue(second, max_depth=100_000 + chance.randrange(10))
+                load.crew.room.publish(first, seed)
+                load.crew.room.update_queue(second, max_depth=100_000 + chance.randrange(10))
 
     for name in ("left", "right"):
-        load.room.create_queue(name, exist_ok=True)
+        load.crew.room.create_queue(name, exist_ok=True)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(change, range(8)))
 
@@ -167,7 +154,6 @@ REDIS_FAULTS = {"Redis emptied": flush_redis, "Redis stopped": restart_redis}
 
 @contextlib.contextmanager
 def loaded(kind: ServerKind, folder: Path, seed: int, *, with_redis: bool) -> Iterator[Load]:
-    """Clocks of two workers are ten minutes off, one each way."""
     url = kind.url(folder)
     program = find_server()
     with contextlib.ExitStack() as stack:
@@ -178,55 +164,12 @@ def loaded(kind: ServerKind, folder: Path, seed: int, *, with_redis: bool) -> It
             redis = RedisServer(program, folder)
             stack.callback(redis.stop)
         redis_url = redis.url if redis is not None else ""
-        way, proxied = stack.enter_context(open_way(kind, folder, url)), way_url(kind, folder, url)
-        room = stack.enter_context(postroom.open_sync(url, actor="judge"))
-        room.create_queue("jobs", max_retries=50)
-        published: list[int] = []
-        clocks = itertools.cycle((0, 600, -600))
-
-        def start(role: str, *words: str) -> "subprocess.Popen[str]":
-            command = [sys.executable, "-m", "tests.faults.servers.load", proxied, redis_url]
-            ahead = str(next(clocks)) if role == "worker" else "0"
-            with (folder / f"{role}.err").open("ab") as errors:
-                process = subprocess.Popen(
-                    [*command, ahead, role, *words], stdout=subprocess.PIPE, stderr=errors, text=True
-                )
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-            assert process.stdout is not None
-            stack.callback(process.stdout.close)
-            return process
-
-        workers = [start("worker") for _ in range(WORKERS)]
-        publisher = start("publisher", str(folder / "stop"))
-        hearing = threading.Thread(target=hear, args=(publisher, published))
-        hearing.start()
-        try:
-            yield Load(
-                kind,
-                url,
-                way,
-                redis,
-                room,
-                publisher,
-                workers,
-                lambda: start("worker"),
-                published,
-                random.Random(seed),
-            )
-        finally:
-            publisher.kill()
-            hearing.join()
+        way = stack.enter_context(open_way(kind, folder))
+        crew = stack.enter_context(at_work(folder, url, way_url(kind, folder, url), redis_url))
+        yield Load(kind, url, way, redis, crew, random.Random(seed))
 
 
-def hear(publisher: "subprocess.Popen[str]", published: list[int]) -> None:
-    assert publisher.stdout is not None
-    for line in publisher.stdout:
-        if line.strip().isdigit():
-            published.append(int(line))
-
-
-def open_way(kind: ServerKind, folder: Path, url: str) -> contextlib.AbstractContextManager[SocketProxy]:
+def open_way(kind: ServerKind, folder: Path) -> contextlib.AbstractContextManager[SocketProxy]:
     if kind.name == "postgres":
         server = postgres_server.shared_server()
         assert server is not None
@@ -248,47 +191,14 @@ def way_url(kind: ServerKind, folder: Path, url: str) -> str:
     )
 
 
-def go_on(load: Load, more: int = 10) -> None:
-    """Until some more are done: what was broken works again."""
-    so_far = load.room.counts("jobs").completed
-    until(lambda: load.room.counts("jobs").completed >= so_far + more, within=300)
-
-
-def check(load: Load, folder: Path) -> None:
-    """Each message was accepted once, done once, and the ledger and the store tell the same."""
-    go_on(load)
-    (folder / "stop").touch()
-    load.publisher.wait(300)
-    room = load.room
-    until(lambda: room.counts("jobs").pending == 0 and not room.counts("jobs").claimed, within=300)
-    until(lambda: load.published[-1] == len(load.published) - 1)
-    count = len(load.published)
-    events = list(room.events())
-    messages = [message for page in list_pages(room) for message in page]
-    assert sorted(message.body for message in messages) == list(range(count))
-    completed = [event.message_id or "" for event in events if event.type == "message.completed"]
-    assert sorted(completed) == sorted(message.id for message in messages)
-    check_promises(room)
-    print(f"{load.kind.name}: {count} messages, {len(events)} events, none lost")
-
-
-def list_pages(room: SyncRoom) -> Iterator[list[postroom.Message]]:
-    cursor = None
-    while True:
-        page = room.messages(queue="jobs", limit=1000, cursor=cursor)
-        yield page.messages
-        cursor = page.next_cursor
-        if cursor is None:
-            return
-
-
 def test_a_sample_of_faults_loses_nothing(tmp_path: Path) -> None:
-    with loaded(KINDS[0], tmp_path, seed=1, with_redis=True) as load:
+    kind = KINDS[0]
+    with loaded(kind, tmp_path, seed=1, with_redis=True) as load:
         for name in ("one connection ended by the server", "connections dropped on the way"):
-            go_on(load)
+            load.crew.go_on()
             FAULTS[name](load)
         restart_redis(load)
-        check(load, tmp_path)
+        print(f"{kind.name}: {load.crew.check()}")
 
 
 @pytest.mark.slow
@@ -300,6 +210,6 @@ def test_every_fault_loses_nothing(kind: ServerKind, tmp_path: Path, with_redis:
     random.Random(f"{kind.name} {with_redis}").shuffle(faults)
     with loaded(kind, tmp_path, seed=2, with_redis=with_redis) as load:
         for strike in faults:
-            go_on(load)
+            load.crew.go_on()
             strike(load)
-        check(load, tmp_path)
+        print(f"{kind.name}: {load.crew.check()}")

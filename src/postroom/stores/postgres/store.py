@@ -241,5 +241,5 @@ def name_place(url: str) -> str:
 def name_sessions(url: str, name: str) -> str:
     """To the server, with whatever the address calls them: one name for a process, so that what it holds up
     when it stands still is known."""
-    given = conninfo_to_dict(url).get("application_name") or "postroom"
+    given = str(conninfo_to_dict(url).get("application_name") or "postroom")
     return f"{given[:40]} {NAME}{name[:12]}"
