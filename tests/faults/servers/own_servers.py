@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import mariadb_server, postgres_server
+from tests import mariadb_server, postgres_server, redis_server
+from tests.redis_server import RedisServer
 
 
 @dataclass
@@ -44,6 +45,24 @@ def own_mariadb(folder: Path | None = None, within: Sequence[str] = ()) -> Itera
         yield OwnServer(server.url("room"), lambda host: f"mariadb://root@{host}/room", server.start_if_down)
     finally:
         server.remove()
+
+
+@contextlib.contextmanager
+def own_redis(folder: Path, *, wanted: bool) -> Iterator[RedisServer | None]:
+    if not wanted:
+        yield None
+        return
+    program = redis_server.find_server()
+    if program is None:
+        pytest.skip("Redis is not installed: apt-get install redis-server")
+    with contextlib.ExitStack() as stack:
+        server = RedisServer(program, folder)
+        stack.callback(server.stop)
+        yield server
+
+
+def address_of(redis: RedisServer | None) -> str:
+    return "" if redis is None else redis.url
 
 
 OWN = {"postgres": own_postgres, "mariadb": own_mariadb}

@@ -14,7 +14,7 @@ import pytest
 import postroom
 from postroom.errors import PostroomError, StoreFull
 from tests.faults.servers.crew import at_work, list_pages
-from tests.faults.servers.own_servers import OWN
+from tests.faults.servers.own_servers import OWN, address_of, own_redis
 from tests.stores.servers.conftest import until
 
 DISK = "400m"
@@ -55,12 +55,16 @@ def fill(folder: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("with_redis", [False, True], ids=["alone", "with Redis"])
 @pytest.mark.parametrize("name", OWN)
-def test_a_full_disk_of_the_server_is_told_and_loses_nothing(name: str, tmp_path: Path) -> None:
+def test_a_full_disk_of_the_server_is_told_and_loses_nothing(
+    name: str, tmp_path: Path, with_redis: bool
+) -> None:
     with (
         small_disk(USERS[name]) as folder,
         OWN[name](folder) as server,
-        at_work(tmp_path, server.url, server.url) as crew,
+        own_redis(tmp_path, wanted=with_redis) as redis,
+        at_work(tmp_path, server.url, server.url, address_of(redis)) as crew,
     ):
         crew.room.create_queue("many")
         crew.go_on()
@@ -84,4 +88,4 @@ def test_a_full_disk_of_the_server_is_told_and_loses_nothing(name: str, tmp_path
             crew.go_on()
             known = {message.id for page in list_pages(room, "many") for message in page}
             assert known >= set(accepted)
-        print(f"{name}, disk full: {len(accepted)} at once and {crew.check()}")
+        print(f"{name}, with Redis: {with_redis}, disk full: {len(accepted)} at once and {crew.check()}")

@@ -17,8 +17,9 @@ from postroom.errors import PostroomError
 from tests import mariadb_server, postgres_server
 from tests.faults.servers.crew import Crew, at_work
 from tests.faults.servers.load import LEASE_S
+from tests.faults.servers.own_servers import address_of, own_redis
 from tests.faults.servers.proxy import SocketProxy, proxy
-from tests.redis_server import RedisServer, find_server
+from tests.redis_server import RedisServer
 from tests.stores.servers.kinds import KINDS, ServerKind
 
 
@@ -155,17 +156,11 @@ REDIS_FAULTS = {"Redis emptied": flush_redis, "Redis stopped": restart_redis}
 @contextlib.contextmanager
 def loaded(kind: ServerKind, folder: Path, seed: int, *, with_redis: bool) -> Iterator[Load]:
     url = kind.url(folder)
-    program = find_server()
-    with contextlib.ExitStack() as stack:
-        redis = None
-        if with_redis:
-            if program is None:
-                pytest.skip("Redis is not installed: apt-get install redis-server")
-            redis = RedisServer(program, folder)
-            stack.callback(redis.stop)
-        redis_url = redis.url if redis is not None else ""
-        way = stack.enter_context(open_way(kind, folder))
-        crew = stack.enter_context(at_work(folder, url, way_url(kind, folder, url), redis_url))
+    with (
+        own_redis(folder, wanted=with_redis) as redis,
+        open_way(kind, folder) as way,
+        at_work(folder, url, way_url(kind, folder, url), address_of(redis)) as crew,
+    ):
         yield Load(kind, url, way, redis, crew, random.Random(seed))
 
 
