@@ -51,7 +51,7 @@ def measure(store: Path, events: int, folder: Path, *, exporters: bool, date: st
         more = events // 100
         say(f"a run after {more:,} more")
         again, _ = _timed(lambda: _run(spark, lake, until(str(store), events + more), say_steps=True))
-        queries = ask_portal(Lake(str(lake)))
+        queries, _ = ask_portal(Lake(str(lake)))
     shutil.rmtree(lake)
     return Found(
         events=events,
@@ -119,16 +119,21 @@ def _bronze(spark: Any, folder: Path, source: SqliteSource, events: int) -> dict
     return {name: round(rate) for name, rate in {**rates, "pandas": part / seconds}.items()}
 
 
-def ask_portal(lake: Lake) -> dict[str, float]:
-    """Each with an engine of its own, as the portal asks; opening that and finding the period count too."""
-    found = {}
+def ask_portal(lake: Lake) -> tuple[dict[str, float], dict[str, float]]:
+    """Milliseconds of each question, and of processors. Each has an engine of its own, as the portal asks;
+    opening that and finding the period count too."""
+    found, spent = {}, {}
     for name in QUERIES:
-        times = []
+        times, costs = [], []
         for _ in range(ROUNDS):
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), time.process_time()
             with engine(lake) as light:
                 getattr(insights, name)(light, insights.period(light))
             times.append(time.perf_counter() - begun)
+            costs.append(time.process_time() - used)
         found[name] = round(1000 * statistics.median(times), 1)
-    say(f"slowest question of the portal: {max(found.values()):.0f} ms")
-    return found
+        spent[name] = round(1000 * statistics.median(costs), 1)
+    say(
+        f"slowest question of the portal: {max(found.values()):.0f} ms, {max(spent.values()):.0f} of processors"
+    )
+    return found, spent

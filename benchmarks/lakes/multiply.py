@@ -114,8 +114,9 @@ def multiply(base: Path, target: Path, events: int, told: Callable[[int], None] 
 
 
 def _add(db: apsw.Connection, copy: Copy, chaining: Chaining) -> None:
-    for table in ("scopes", "queues", "subscriptions", "schemas", "memos", "housekeepers"):
-        db.execute(f"INSERT OR REPLACE INTO {table} SELECT * FROM base.{table}")
+    for table in ("scopes", "queues", "subscriptions", "documents"):
+        names = ", ".join(_columns(db, table))
+        db.execute(f"INSERT OR REPLACE INTO {table} ({names}) SELECT {names} FROM base.{table}")
     db.execute(
         "INSERT OR REPLACE INTO figures SELECT queue_id, subscription_id, name, n * ?, NULL, NULL, NULL"
         " FROM base.figures WHERE queue_id > 0",
@@ -126,7 +127,7 @@ def _add(db: apsw.Connection, copy: Copy, chaining: Chaining) -> None:
         map(chaining.row, _drafts(db, copy)),
     )
     for table in _TABLES:
-        names = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+        names = _columns(db, table)
         rows = db.execute(f"SELECT {', '.join(names)} FROM base.{table}")
         marks = ", ".join("?" * len(names))
         db.executemany(
@@ -137,6 +138,11 @@ def _add(db: apsw.Connection, copy: Copy, chaining: Chaining) -> None:
         "UPDATE figures SET n = ?, hash = ?, time = ?, message_seq = ? WHERE name = 'head'",
         (chaining.head.seq, chaining.head.hash, chaining.head.time, messages * (copy.number + 1)),
     )
+
+
+def _columns(db: apsw.Connection, table: str) -> list[str]:
+    """Those that are stored; what SQLite works out itself is not named."""
+    return [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
 
 
 def _drafts(db: apsw.Connection, copy: Copy) -> Iterator[EventDraft]:

@@ -43,7 +43,9 @@ class Scaled(msgspec.Struct, kw_only=True):
     steps: dict[str, float]
     more_events: int = 0
     more_s: float | None = None
+    more_cpu_s: float | None = None
     slowest_ms: float | None = None
+    slowest_cpu_ms: float | None = None
     megabytes: float
     bytes: dict[str, int] = {}
     files: dict[str, int] = {}
@@ -60,9 +62,11 @@ def measure_scale(base: Path, events: int, folder: Path, date: str) -> Scaled:
         seconds, done = _run(spark, base, place, events)
         spent = watch.spend() - before
         more = events // 100
+        before = watch.spend()
         again, _ = _run(spark, base, place, events + more)
+        more_spent = watch.spend() - before
         lake = Lake(str(place))
-        slowest = max(ask_portal(lake).values())
+        took, cost = ask_portal(lake)
         held = {table.name: lake.files(table) for table in ALL}
     shutil.rmtree(place)
     return Scaled(
@@ -73,7 +77,9 @@ def measure_scale(base: Path, events: int, folder: Path, date: str) -> Scaled:
         steps=add_steps(done),
         more_events=more,
         more_s=round(again, 2),
-        slowest_ms=round(slowest, 1),
+        more_cpu_s=round(more_spent, 1),
+        slowest_ms=max(took.values()),
+        slowest_cpu_ms=max(cost.values()),
         megabytes=round(watch.megabytes),
         bytes={name: sum(file.size for file in files) for name, files in held.items()},
         files={name: len(files) for name, files in held.items()},

@@ -22,8 +22,8 @@ large, compare processor seconds, which say what a run cost, and not seconds. Ho
 eight million events, on a machine with nothing else to do, is in
 [the benchmark](pipeline-benchmark.md).
 
-| events | whole run | processor | 1 % more | memory | lake | slowest question | others | steps |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+| events | whole run | processor | 1 % more | processor | memory | lake | slowest question | processor | others | steps |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
 
 WORKERS = """
 On a standalone cluster, {events:,} events took {one:.0f} s with one worker of one core and
@@ -89,13 +89,19 @@ def _row(run: Scaled) -> str:
         f"{run.whole_s:,.0f} s",
         f"{run.cpu_s:,.0f} s",
         f"{run.more_s or 0:.0f} s",
+        _figure(run.more_cpu_s, "s"),
         f"{run.megabytes:,.0f} MB",
         f"{sum(run.bytes.values()) / 1e6:,.0f} MB",
         f"{run.slowest_ms or 0:.0f} ms",
+        _figure(run.slowest_cpu_ms, "ms"),
         f"{run.others:.0%}",
         ", ".join(f"{name} {seconds:.0f}" for name, seconds in run.steps.items()),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _figure(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{value:,.0f} {unit}"
 
 
 def _arithmetic(run: Scaled) -> list[str]:

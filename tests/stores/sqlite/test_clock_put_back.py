@@ -209,6 +209,26 @@ def test_records_after_the_place_are_kept_for_a_reader_that_stands_before_it(
     assert [record.data for record in room.records("note", "late")] == [{"n": 2}]
 
 
+def test_records_are_found_on_both_sides_of_the_place_where_time_goes_back(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    """A new lake that begins with a moment must not pass over records that the wrong clock dated later."""
+    path = tmp_path / "postroom.db"
+    with open_room(path, clock) as room:
+        room.record("note", "before", {})
+        clock.advance(AHEAD)
+        room.record("note", "wrong", {})
+        clock.advance(-AHEAD + 10)
+        room.run(c.SetTimeBack(to=clock.now()))
+        room.record("note", "right", {})
+        source, (before, wrong, right) = SqliteSource(str(path)), [r.id for r in room.records("note")]
+        assert before < wrong < right
+        assert source.record_before(clock.now() + SECOND) == before, "the wrong clock's is later, so it comes"
+        assert source.record_before(clock.now() + SECOND, latest=True) == right
+        assert source.record_before(clock.now() + 2 * AHEAD * SECOND) == right
+        assert source.record_before(START) == source.record_before(START, latest=True) == before - 1
+
+
 def test_time_that_is_not_ahead_is_not_set_back(room: SyncRoom, clock: ManualClock) -> None:
     clock.set(START + 4 * DAY * SECOND)
     room.publish("jobs", "on time")

@@ -34,7 +34,7 @@ class Packed:
         columns |= {name: self.batch.column(name) for name in ("data", "hash")}
         return pa.RecordBatch.from_pydict({name: columns[name] for name in LEDGER.schema.names})
 
-    def chained(self, previous: bytes) -> tuple[bytes, list[int]]:
+    def chained(self, previous: bytes) -> tuple[memoryview, list[int]]:
         """What each event's hash is made over, after the hash before it, in one text; and where each ends.
 
         The first event follows `previous`. Control characters are left as they are: the kernel writes those
@@ -52,7 +52,7 @@ class Packed:
         pieces += [*_quoted(self.batch.column("data")), b"]"]
         whole = pc.binary_join_element_wise(*_merged(pieces), b"")
         values, ends = raw(whole)
-        return values.tobytes(), ends.tolist()
+        return memoryview(values), ends.tolist()
 
 
 def raw(column: pa.Array) -> tuple[Any, Any]:
@@ -81,27 +81,13 @@ def _merged(pieces: list[Any]) -> list[Any]:
 
 def _quoted(column: pa.Array) -> list[Any]:
     """A column's texts as JSON has them: what to join in its place."""
-    values, ends = raw(column)
-    text = values.tobytes()
-    if b"\\" in text:
-        return [pa.array([jsontext.encode(each) for each in column.to_pylist()], pa.binary())]
-    if b'"' in text:
-        column = _escaped(column, values, ends, text)
     if column.null_count == len(column):
         return [b"null"]
+    values, _ = raw(column)
+    for mark in ("\\", '"'):
+        if (values == ord(mark)).any():
+            column = pc.replace_substring(column, mark, f"\\{mark}")
     plain = column.cast(pa.binary())
     if not column.null_count:
         return [b'"', plain, b'"']
     return [pc.fill_null(pc.binary_join_element_wise(b'"', plain, b'"', b""), b"null")]
-
-
-def _escaped(column: pa.Array, values: Any, ends: Any, text: bytes) -> pa.Array:
-    """Every quote gets a stroke before it, all of a column's at once."""
-    moved = ends + np.searchsorted(np.flatnonzero(values == ord('"')), ends)
-    longer = text.replace(b'"', b'\\"')
-    valid = pc.is_valid(column)
-    validity = pa.array(valid.to_pylist()).buffers()[1] if column.null_count else None
-    places = pa.py_buffer(moved.astype(np.int32))
-    return pa.Array.from_buffers(
-        pa.binary(), len(column), [validity, places, pa.py_buffer(longer)], column.null_count
-    )

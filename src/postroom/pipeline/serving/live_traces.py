@@ -234,7 +234,7 @@ def _as_stored(row: dict[str, Any], seen: Life | None) -> Life:
 def _take_turns(
     source: SqliteSource, lives: dict[str, Life], turns: dict[int, LiveTurn], after: int, until: int | None
 ) -> None:
-    up_to = source.snapshot().records if until is None else source.record_before(until + 1)
+    up_to = source.snapshot().records if until is None else source.record_before(until + 1, latest=True)
     names = pa.array(list(lives), pa.string())
     for batch in source.records(after, up_to):
         mine = pc.and_(pc.equal(batch["kind"], "turn"), pc.is_in(batch["message_id"], value_set=names))

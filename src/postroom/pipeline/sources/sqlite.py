@@ -151,10 +151,14 @@ class SqliteSource(msgspec.Struct, frozen=True):
         inside = [at for at, (_, end) in found if at < end] or [high]
         return (max if latest else min)(inside) - 1
 
-    def record_before(self, time: int) -> int:
+    def record_before(self, time: int, *, latest: bool = False) -> int:
+        """The number of the last record before a moment; where time was set back there may be two."""
         with self._look() as db:
-            (found,) = _one(db, "SELECT coalesce(max(id), 0) FROM records WHERE created_at < ?", time)
-        return found
+            (last,) = _one(db, "SELECT coalesce(max(id), 0) FROM records WHERE created_at < ?", time)
+            if latest:
+                return last
+            (first,) = _one(db, "SELECT min(id) FROM records WHERE created_at >= ?", time)
+        return last if first is None else min(first - 1, last)
 
     def conversation_of(self, wanted: str) -> tuple[str, str] | None:
         """The tenant and the conversation of the message with this id."""
