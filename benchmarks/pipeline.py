@@ -4,7 +4,8 @@
 and 8 million one after the other. A long measurement can be done in parts: `--events N --append` adds a
 size to what was found before, and `--store FILE` keeps the made-up store for the next time. `--scale N` goes
 beyond what a store holds: the events are made by Spark while it reads; `--workers` then measures one and two
-workers of a cluster too. `--watch N` measures how soon each of N messages is in the lake. Every figure is of a warm JVM and of this machine: compare ratios, not seconds.
+workers of a cluster too. `--watch N` measures how soon each of N messages is in the lake. Every figure is of
+a warm JVM and of this machine: compare ratios, not seconds.
 """
 
 import argparse

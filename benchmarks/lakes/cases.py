@@ -133,7 +133,6 @@ def ask_portal(lake: Lake) -> tuple[dict[str, float], dict[str, float]]:
             costs.append(time.process_time() - used)
         found[name] = round(1000 * statistics.median(times), 1)
         spent[name] = round(1000 * statistics.median(costs), 1)
-    say(
-        f"slowest question of the portal: {max(found.values()):.0f} ms, {max(spent.values()):.0f} of processors"
-    )
+    slowest, dearest = max(found.values()), max(spent.values())
+    say(f"slowest question of the portal: {slowest:.0f} ms, {dearest:.0f} ms of processors")
     return found, spent
