@@ -19,9 +19,8 @@ Measured on {date} with `scripts/bench pipeline --scale N …`: {cpus} CPUs, {fi
 {python}. Events are made by Spark while it reads them, so no store has to hold them, and hashes are
 not checked. *Others* is the share of the machine that other programs took meanwhile; where it is
 large, compare processor seconds (*cpu*), which say what a run cost, and not seconds. *Question* is the
-slowest question of the portal. How cost grows up to
-eight million events, on a machine with nothing else to do, is in
-[the benchmark](pipeline-benchmark.md).
+slowest question of the portal. How cost grows up to eight million events, on a machine with nothing
+else to do, is in [the benchmark](pipeline-benchmark.md).
 
 | events | whole run | cpu | 1 % more | cpu | memory | lake | question | cpu | others | steps |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
