@@ -23,6 +23,8 @@ from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.runtime import open_sync
 
 WARM = 5
+QUEUE = "shop/orders"
+"""One that the generated store has."""
 LONGEST_S = 300
 MOST_BRONZE_S, MOST_GOLD_S = 3.0, 10.0
 
@@ -56,7 +58,6 @@ def measure_watch(store: Path, messages: int, folder: Path, date: str) -> WatchF
         events = source.snapshot().head
         watcher = threading.Thread(target=watch, args=(spark, lake, source, SystemClock(), stop))
         with open_sync(f"sqlite:///{store}", actor="bench", housekeeping=False) as room:
-            room.create_queue("bench/watched")
             watcher.start()
             try:
                 spent = 0.0
@@ -66,7 +67,7 @@ def measure_watch(store: Path, messages: int, folder: Path, date: str) -> WatchF
                     # Not always at the same moment between two looks.
                     time.sleep(number * 0.37 % 1)
                     begun = time.perf_counter()
-                    room.publish("bench/watched", {"number": number})
+                    room.publish(QUEUE, {"number": number})
                     head = source.snapshot().head
                     _wait_for(lake, (LEDGER,), head, watcher)
                     bronze.append(time.perf_counter() - begun)
