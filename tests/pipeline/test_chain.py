@@ -82,8 +82,9 @@ def test_quotes_and_strokes_in_texts_need_no_second_look(
     """Asking the kernel event by event costs many times as much as the check of a whole batch."""
     with open_sync(f"sqlite:///{tmp_path}/room.db", actor="me", housekeeping=False) as room:
         room.create_queue("jobs")
-        for talk in ('he said "no"', "C:\\new", '\\"', None):
+        for talk in ('he said "no"', "C:\\new", '\\"'):
             room.publish("jobs", "x", correlation_id=talk)
+        room.publish("jobs", "of no conversation")
     monkeypatch.setattr("postroom.pipeline.bronze.chain._fits", lambda *_: pytest.fail("asked the kernel"))
     assert walk(open_source(f"{tmp_path}/room.db")).breaks == []
 
