@@ -71,8 +71,18 @@ class Changes:
         known = self.facts.get(key)
         self.facts[key] = (fact, expected if known is None else known[1])
 
+    def add(self, batch: NewMessages | UniformMessages) -> None:
+        """New messages; what comes one by one is sent together."""
+        last = self.batches[-1] if self.batches else None
+        if isinstance(last, NewMessages) and isinstance(batch, NewMessages):
+            last.rows.extend(batch.rows)
+            last.contents.extend(batch.contents)
+        else:
+            self.batches.append(batch)
+
     def merge(self, later: "Changes") -> None:
-        self.batches += later.batches
+        for batch in later.batches:
+            self.add(batch)
         for row, shape in later.rows.values():
             self.touch(row, shape)
         self.events += later.events

@@ -268,7 +268,7 @@ class Session:
 
     def add(self, rows: list[Row], contents: list[Content]) -> None:
         """New messages, in the order of entry. They are known from now on, so that nothing is sent early."""
-        self.changes.batches.append(NewMessages(rows, contents))
+        self.changes.add(NewMessages([*rows], [*contents]))
         if self._levels:
             self._levels[-1].loaded.update(row.id for row in rows)
         for row, content in zip(rows, contents, strict=True):
@@ -279,7 +279,7 @@ class Session:
                 self._keyed[queue_id, row.idempotency_key] = Stored(row, content)
 
     def add_uniform(self, batch: UniformMessages) -> None:
-        self.changes.batches.append(batch)
+        self.changes.add(batch)
 
     def touch(self, row: Row, shape: Shape = Shape.CHANGED) -> None:
         """This row has changed."""
