@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from postroom import Room
-from postroom.clock import ManualClock
+from postroom.clock import ManualClock, iso
 from postroom.errors import InvalidField
 from postroom.office.pairing import (
     ALPHABET,
@@ -41,6 +41,8 @@ async def test_a_stranger_gets_a_code_once_and_then_silence(room: Room, clock: M
         "code": code,
         "createdAt": clock.now() // 1000,
         "lastSeenAt": clock.now() // 1000,
+        "created_at": iso(clock.now()),
+        "last_seen_at": iso(clock.now()),
     }
 
 
@@ -65,6 +67,7 @@ async def test_who_is_approved_may_write(room: Room, clock: ManualClock) -> None
             "sender": "Bob",
             "approvedAt": clock.now() // 1000,
             "approvedCode": code,
+            "approved_at": iso(clock.now()),
             "role": "owner",
         }
     ]

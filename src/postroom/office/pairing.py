@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from postroom.clock import SECOND, Clock
+from postroom.clock import SECOND, Clock, iso
 from postroom.errors import InvalidField, NotFound
 from postroom.kernel import commands as c
 from postroom.kernel.checks import is_text
@@ -72,12 +72,14 @@ class Pairing(msgspec.Struct, frozen=True, kw_only=True):
         who = {"channel": self.channel, "senderId": self.sender_id, "sender": self.sender}
         if self.approved_at is not None:
             approved = {"approvedAt": self.approved_at // 1000, "approvedCode": self.code}
-            return {**who, **approved, "role": self.role.value}
+            return {**who, **approved, "approved_at": iso(self.approved_at), "role": self.role.value}
         return {
             **who,
             "code": self.code,
             "createdAt": self.created_at // 1000,
             "lastSeenAt": self.seen_at // 1000,
+            "created_at": iso(self.created_at),
+            "last_seen_at": iso(self.seen_at),
         }
 
 

@@ -128,6 +128,7 @@ def dead_document(each: NumberedMessage) -> Document:
         "failedReason": message.failure_reason,
         "attemptsMade": message.attempts + attempts_before(message),
         "timestamp": written_at(message),
+        "written_at": iso(written_at(message) * 1000),
     }
 
 
@@ -144,6 +145,8 @@ def work_document(each: "WorkInHand") -> Document:
         "processAlive": each.active,
         "startedAt": millis(each.started_at),
         "duration": millis(each.took),
+        "started_at": iso(each.started_at),
+        "duration_ms": millis(each.took),
     }
 
 
@@ -158,14 +161,26 @@ def schedule_document(schedule: "Schedule") -> Document:
         "sender": schedule.sender,
         "enabled": schedule.enabled,
         "createdAt": millis(schedule.created_at),
+        "created_at": iso(schedule.created_at),
         "zone": schedule.zone,
         "missed": schedule.missed.value,
     }
-    return found if schedule.at is None else {**found, "runAt": iso(schedule.at)}
+    at = None if schedule.at is None else iso(schedule.at)
+    return found if at is None else {**found, "runAt": at, "run_at": at}
 
 
 def guards_document(found: "GuardOverview") -> Document:
-    return msgspec.to_builtins(found)
+    """Amounts are in millionths of a dollar and times in microseconds; beside them stand what people read."""
+    document: Document = msgspec.to_builtins(found)
+    for each in document["budgets"]:
+        each |= {f"{name}_usd": _dollars(each[name]) for name in ("limit", "spent", "reserved")}
+    for each in document["conversations"]:
+        each |= {"spent_usd": _dollars(each["spent"]), "paused_at": iso(each["since"])}
+    return document
+
+
+def _dollars(amount: int | None) -> float | None:
+    return None if amount is None else amount / 1e6
 
 
 def pairing_document(found: "PairingOverview") -> dict[str, list[Document]]:

@@ -7,7 +7,7 @@ import pytest
 from tests.office.schedules.desk import DIRECTORY
 
 from postroom import Room
-from postroom.clock import ManualClock
+from postroom.clock import ManualClock, iso
 from postroom.errors import InvalidField
 from postroom.office.intake.routing import route
 from postroom.office.tasks import Board, Status
@@ -32,6 +32,8 @@ async def test_a_task_is_shown_in_the_shape_clients_know(board: Board, clock: Ma
         "status": "active",
         "createdAt": now,
         "updatedAt": now,
+        "created_at": iso(clock.now()),
+        "updated_at": iso(clock.now()),
     }
     task = await board.add(
         "T1", description="d", status="todo", assignee="coder", assignee_type="agent", project=alpha.id
@@ -49,6 +51,8 @@ async def test_a_task_is_shown_in_the_shape_clients_know(board: Board, clock: Ma
         ("createdAt", now),
         ("updatedAt", now),
         ("identifier", "ALP-1"),
+        ("created_at", iso(clock.now())),
+        ("updated_at", iso(clock.now())),
     ]
     plain = await board.add("T2")
     assert "projectId" not in plain.document()
@@ -210,6 +214,7 @@ async def test_comments_are_kept_in_order_and_go_with_their_task(
         "authorType": "agent",
         "content": "done",
         "createdAt": clock.now() // 1000,
+        "created_at": iso(clock.now()),
     }
     await board.comments.remove(first.id)
     with pytest.raises(CommentNotFound):

@@ -70,7 +70,8 @@ def test_sessions_begin_anew_for_all_or_for_nobody(cli: Cli) -> None:
 
 
 def test_heartbeats_are_told_by_agent(cli: Cli) -> None:
-    assert cli.json("heartbeat") == {"interval": 0, "agents": {"assistant": {"every": 0, "last": None}}}
+    agent = {"every": 0, "every_s": 0, "last": None, "last_at": None}
+    assert cli.json("heartbeat") == {"interval": 0, "interval_s": 0, "agents": {"assistant": agent}}
     assert "off" in cli.ok("heartbeat").out
 
 

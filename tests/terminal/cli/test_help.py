@@ -1,5 +1,6 @@
 """Every command explains itself, and its examples are commands that exist."""
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,7 @@ def test_a_command_has_help_with_examples(cli: Cli, path: tuple[str, ...]) -> No
     done = cli.ok(*path, "--help")
     assert "Usage: postroom " + " ".join(path) in done.out
     assert "Examples" in done.out
+    assert re.search(r"--help\s+-h\b", done.out)
     assert not cli.home.exists()
 
 
@@ -74,12 +76,3 @@ def test_every_command_takes_the_store_and_json_before_or_after_its_name(jobs: C
 
 def test_versions_are_told(cli: Cli) -> None:
     assert cli.json("version")["postroom"] == cli.ok("--version").out.strip()
-
-
-def test_the_shell_completes_names_of_queues(jobs: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("_POSTROOM_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "postroom publish jo")
-    monkeypatch.setenv("COMP_CWORD", "2")
-    with pytest.raises(SystemExit):
-        jobs()
-    assert jobs._capsys.readouterr().out.split() == ["jobs"]

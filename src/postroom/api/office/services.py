@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from postroom.api.dependencies import Asked, Dependencies
 from postroom.api.openapi import AnswerModel, Id, Limit, Ok, answers
 from postroom.api.responses import Json
-from postroom.clock import SECOND
+from postroom.clock import SECOND, iso
 from postroom.services.log_lines import plain
 from postroom.services.system import ChannelRefused, RestartUnavailable
 
@@ -24,12 +24,15 @@ def routes(deps: Dependencies) -> APIRouter:
             {
                 "ok": True,
                 "uptime": found.uptime // SECOND,
+                "uptime_s": found.uptime // SECOND,
                 "server": {"running": True, "port": found.port},
                 "channels": found.channels,
                 "heartbeat": {
                     "running": found.interval_s > 0,
                     "interval": _whole(found.interval_s),
+                    "interval_s": found.interval_s,
                     "lastSent": {agent: at // SECOND for agent, at in found.heartbeats.items()},
+                    "last_sent_at": {agent: iso(at) for agent, at in found.heartbeats.items()},
                 },
             }
         )

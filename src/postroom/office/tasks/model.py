@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from postroom.clock import iso
 from postroom.errors import InvalidField
 from postroom.kernel.checks import is_text
 from postroom.kernel.model import Document
@@ -84,6 +85,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
             "createdAt": self.created_at // 1000,
             "updatedAt": self.updated_at // 1000,
             "identifier": self.identifier,
+            "created_at": iso(self.created_at),
+            "updated_at": iso(self.updated_at),
         }
 
 
@@ -107,6 +110,8 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
             "status": self.status.value,
             "createdAt": self.created_at // 1000,
             "updatedAt": self.updated_at // 1000,
+            "created_at": iso(self.created_at),
+            "updated_at": iso(self.updated_at),
         }
 
 
@@ -126,6 +131,7 @@ class Comment(msgspec.Struct, frozen=True, kw_only=True):
             "authorType": self.author_type,
             "content": self.content,
             "createdAt": self.created_at // 1000,
+            "created_at": iso(self.created_at),
         }
 
 

@@ -48,6 +48,7 @@ def search(engine: QueryEngine | None, source: SqliteSource | None, wanted: Sear
     for row in newest:
         del row["seq"]
         row["created_at"] = moment(row["created_at"])
+        row["finished_at"] = moment(row.get("finished_at"))
         row["text"] = snippet(row.pop("body") or "", wanted.words)
     return newest[: wanted.limit]
 
@@ -68,7 +69,7 @@ def _lake_query(wanted: Search) -> tuple[str, list[Any]]:
         clauses.append("created_at >= epoch_us(?::TIMESTAMP)")
         values.append(wanted.since)
     sql = f"""SELECT seq, id, scope, queue, state, message_type, channel, sender, agent, from_agent, correlation_id,
-                     created_at, body
+                     created_at, finished_at, body
               FROM messages WHERE {" AND ".join(clauses)}
               QUALIFY row_number() OVER (PARTITION BY id ORDER BY ended_seq DESC) = 1
               ORDER BY created_at DESC, seq DESC LIMIT ?"""  # noqa: S608 - only our own clauses

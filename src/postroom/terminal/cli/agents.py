@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from postroom.settings.defaults import PROGRAMS
 from postroom.terminal.cli import prompts
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import agents as complete_agents
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import argument, flag, option
@@ -14,7 +13,7 @@ from postroom.terminal.cli.store_access import CommandContext
 
 app = group("agent", "Agents: who works here, with what, and where.")
 
-AgentId = Annotated[str, argument("AGENT", "The agent's id.", autocompletion=complete_agents)]
+AgentId = Annotated[str, argument("AGENT", "The agent's id.")]
 PROVIDERS = ("anthropic", "openai", "opencode", "anthropic_api", "openai_api", "script")
 Provider = Annotated[
     str | None, option("NAME", "anthropic, openai, opencode, custom:…, script.", "--provider")

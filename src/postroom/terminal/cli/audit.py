@@ -7,7 +7,6 @@ import msgspec
 from postroom.clock import iso
 from postroom.kernel import jsontext
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.options import flag, option
 from postroom.terminal.cli.output import Column, ago, table
 from postroom.terminal.cli.store_access import CommandContext
@@ -27,9 +26,7 @@ app = group("audit", "The audit: every gated call over HTTP, allowed or refused.
 )
 async def list_audit(
     at: CommandContext,
-    scope: Annotated[
-        str | None, option("NAME", "Only of this scope.", "--scope", autocompletion=complete_scopes)
-    ] = None,
+    scope: Annotated[str | None, option("NAME", "Only of this scope.", "--scope")] = None,
     event: Annotated[
         str | None, option("NAME", "Only this kind of call, like message.claim.", "--event")
     ] = None,

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.completion import addressees as complete_addressees
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.send import NobodyThere
 from postroom.terminal.cli.store_access import CommandContext, whoami
@@ -25,7 +24,7 @@ def register(root: typer.Typer, panel: str) -> None:
 
 async def chat(
     at: CommandContext,
-    name: Annotated[str, argument("AGENT|TEAM", "With whom.", autocompletion=complete_addressees)],
+    name: Annotated[str, argument("AGENT|TEAM", "With whom.")],
     url: Annotated[
         str | None, option("URL", "A server elsewhere; its token is POSTROOM_TOKEN. Default yours.", "--url")
     ] = None,

@@ -12,7 +12,6 @@ from postroom.services.container import Services
 from postroom.services.messages import FoundMessage
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.completion import queues as complete_queues
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import MessageId, argument, flag, option
 from postroom.terminal.cli.output import ago, facts, json_text
@@ -58,7 +57,7 @@ async def claim(
     at: CommandContext,
     queues: Annotated[
         list[str],
-        argument("QUEUE", "Where to claim from; of several, in this order.", autocompletion=complete_queues),
+        argument("QUEUE", "Where to claim from; of several, in this order."),
     ],
     limit: Annotated[int, option("N", "At most so many messages. Default 1.", "--limit")] = 1,
     wait: Annotated[float, option("DURATION", "Wait so long for the first one.", "--wait")] = 0,

@@ -7,8 +7,8 @@ from postroom.kernel.model import Message
 from postroom.kernel.states import State
 from postroom.services.callers import Caller
 from postroom.services.container import Services
+from postroom.terminal.cli import completion
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.confirm import confirm
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.messages import go_on, show_page
@@ -20,10 +20,13 @@ app = group("dead", "Dead letters: messages that used up their attempts, or were
 
 AT_ONCE = 1000
 
-Ids = Annotated[list[str] | None, argument("ID", "These dead letters; all of them, or none.")]
+Ids = Annotated[
+    list[str] | None,
+    argument("ID", "These dead letters; all of them, or none.", autocompletion=completion.dead_ids),
+]
 OfScope = Annotated[
     str | None,
-    option("NAME", "All dead letters of this scope.", "--scope", autocompletion=complete_scopes),
+    option("NAME", "All dead letters of this scope.", "--scope"),
 ]
 All = Annotated[bool, flag("All dead letters there are.", "--all")]
 

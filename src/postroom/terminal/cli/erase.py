@@ -8,7 +8,6 @@ import typer
 from postroom.clock import iso
 from postroom.kernel.erasure.subject import Subject
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import facts, json_text, some
@@ -31,9 +30,7 @@ async def erase(
     at: CommandContext,
     field: Annotated[str, argument("FIELD", "labels.<name>, body.<path>, sender_id, source_id …")],
     value: Annotated[str, argument("VALUE", "The value that stands for the person.")],
-    scope: Annotated[
-        str, option("NAME", "The scope. Default default.", "--scope", autocompletion=complete_scopes)
-    ] = "default",
+    scope: Annotated[str, option("NAME", "The scope. Default default.", "--scope")] = "default",
     redact: Annotated[bool, flag("Take out the value alone, not the whole message.", "--redact")] = False,
     dry_run: Annotated[bool, flag("Only count.", "--dry-run")] = False,
     yes: Yes = False,

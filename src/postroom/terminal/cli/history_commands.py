@@ -9,6 +9,7 @@ import typer
 from postroom.clock import SECOND
 from postroom.errors import MessageNotFound
 from postroom.kernel import checks
+from postroom.terminal.cli import completion
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.lake_access import LakeOption, find_source, lake_of
 from postroom.terminal.cli.options import MessageId, argument, option
@@ -106,7 +107,9 @@ def _who(row: dict[str, Any]) -> str:
 
 async def trace(
     at: CommandContext,
-    wanted: Annotated[str, argument("ID", "A conversation, or any message of it.")],
+    wanted: Annotated[
+        str, argument("ID", "A conversation, or any message of it.", autocompletion=completion.message_ids)
+    ],
     lake: LakeOption = None,
 ) -> None:
     """Show a conversation as a tree: who did what, caused by what, how long it waited and was worked on.

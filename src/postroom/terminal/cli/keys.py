@@ -8,8 +8,8 @@ from postroom.clock import iso
 from postroom.services.callers import Caller
 from postroom.services.container import Services
 from postroom.services.keys import IssuedKey, KeyDraft, ScopedKey
+from postroom.terminal.cli import completion
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, ago, table
@@ -57,9 +57,7 @@ async def create(
         list[str] | None, option("NAME", "view, publish, consume or manage; several times.", "--permission")
     ] = None,
     role: Annotated[str | None, option("NAME", "A role instead, like tenant_admin.", "--role")] = None,
-    scope: Annotated[
-        str | None, option("NAME", "Only for this scope.", "--scope", autocompletion=complete_scopes)
-    ] = None,
+    scope: Annotated[str | None, option("NAME", "Only for this scope.", "--scope")] = None,
     expires: Annotated[
         When | None, option("TIME", "When it ends, or in how long (90d).", "--expires")
     ] = None,
@@ -109,7 +107,7 @@ async def list_keys(at: CommandContext, tenant: Tenant = "default") -> None:
     )
 
 
-KeyId = Annotated[str, argument("ID", "The key's id, or how it begins.")]
+KeyId = Annotated[str, argument("ID", "The key's id, or how it begins.", autocompletion=completion.keys)]
 
 
 @command(app, "rotate", examples=["postroom key rotate 3f2a --grace 1h"])

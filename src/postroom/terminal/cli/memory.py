@@ -3,14 +3,13 @@
 from typing import Annotated
 
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import agents as complete_agents
 from postroom.terminal.cli.options import argument
 from postroom.terminal.cli.output import Column, table
 from postroom.terminal.cli.store_access import CommandContext
 
 app = group("memory", "Memory: what agents keep in mind, file by file.")
 
-AgentId = Annotated[str, argument("AGENT", "The agent's id.", autocompletion=complete_agents)]
+AgentId = Annotated[str, argument("AGENT", "The agent's id.")]
 
 
 @command(app, "list", store=False, aliases=["ls"], examples=["postroom memory list coder"])

@@ -10,9 +10,8 @@ from postroom.kernel.model import Message
 from postroom.kernel.states import State
 from postroom.services.messages import MessagePage
 from postroom.services.pages import bad_cursor
-from postroom.terminal.cli import documents
+from postroom.terminal.cli import completion, documents
 from postroom.terminal.cli.command import GatheredOptions, command
-from postroom.terminal.cli.completion import queues as complete_queues
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.events import what
 from postroom.terminal.cli.options import (
@@ -148,7 +147,7 @@ async def list_messages(
     wanted: dict[str, Any],
     queue: Annotated[
         str | None,
-        argument("QUEUE", "Only of this queue.", autocompletion=complete_queues),
+        argument("QUEUE", "Only of this queue."),
     ] = None,
     deliveries: Annotated[bool, flag("Also what subscribers of broadcasts got.", "--deliveries")] = False,
     newest: Annotated[bool, flag("Newest first.", "--newest")] = False,
@@ -279,7 +278,10 @@ def _facts(m: Message) -> list[tuple[str, Any]]:
 
 async def cancel(
     at: CommandContext,
-    message_ids: Annotated[list[str], argument("ID", "The messages' ids; all of them, or none.")],
+    message_ids: Annotated[
+        list[str],
+        argument("ID", "The messages' ids; all of them, or none.", autocompletion=completion.message_ids),
+    ],
     reason: Annotated[str, option("TEXT", "Why, for whoever looks later.", "--reason")] = "cancelled",
 ) -> None:
     """End open messages for good. Whoever holds a claim learns of it when it next uses it."""

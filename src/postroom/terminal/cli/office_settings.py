@@ -7,8 +7,8 @@ import msgspec
 import typer
 
 from postroom.errors import InvalidField
+from postroom.terminal.cli import completion
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import settings as complete_settings
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Column, facts, table
@@ -21,7 +21,7 @@ app = group("settings", "Settings: read and change them by name. Secrets show as
 providers = group("provider", "Providers: what agents work with, and servers of your own.")
 
 Name = Annotated[
-    str, argument("NAME", "Like api.port or agents.coder.model.", autocompletion=complete_settings)
+    str, argument("NAME", "Like api.port or agents.coder.model.", autocompletion=completion.settings)
 ]
 ModelOption = Annotated[str | None, option("NAME", "Also for every agent that works with it.", "--model")]
 KeyOption = Annotated[str | None, option("TEXT", "Best as env:NAME or file:PATH.", "--api-key")]
@@ -151,7 +151,11 @@ async def set_provider(
     at: CommandContext,
     name: Annotated[
         str,
-        argument("NAME", "anthropic, openai, opencode, anthropic_api, openai_api, script or custom:NAME."),
+        argument(
+            "NAME",
+            "anthropic, openai, opencode, anthropic_api, openai_api, script or custom:NAME.",
+            autocompletion=completion.providers,
+        ),
     ],
     model: ModelOption = None,
     api_key: KeyOption = None,
@@ -251,7 +255,12 @@ async def remove_custom(
 async def try_provider(
     at: CommandContext,
     names: Annotated[
-        list[str] | None, argument("NAME", "Which; without it, every provider that an agent works with.")
+        list[str] | None,
+        argument(
+            "NAME",
+            "Which; without it, every provider that an agent works with.",
+            autocompletion=completion.providers,
+        ),
     ] = None,
     model: Annotated[str | None, option("NAME", "With this model.", "--model")] = None,
 ) -> None:

@@ -6,9 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from postroom.terminal.cli.completion import message_ids as complete_messages
-from postroom.terminal.cli.completion import queues as complete_queues
-from postroom.terminal.cli.completion import scopes as complete_scopes
+from postroom.terminal.cli import completion
 from postroom.terminal.cli.values import duration, json_object, json_value, label, when
 
 # What help shows for a value, and how it is read.
@@ -23,11 +21,32 @@ _KINDS: dict[str, Callable[[str], Any] | None] = {
     "JSON": json_value,
     "JSON OBJECT": json_object,
 }
+# What the shell offers for an argument of this name, or for the value of this option.
+_OFFERED: dict[str, Callable[..., list[str]]] = {
+    "AGENT": completion.agents,
+    "AGENT…": completion.agents,
+    "AGENT|TEAM": completion.addressees,
+    "CHANNEL": completion.channels,
+    "PROJECT": completion.projects,
+    "PROVIDER": completion.providers,
+    "QUEUE": completion.queues,
+    "SCOPE": completion.scopes,
+    "TASK": completion.tasks,
+    "TEAM": completion.teams,
+    "--agent": completion.agents,
+    "--assign": completion.addressees,
+    "--channel": completion.channels,
+    "--project": completion.projects,
+    "--provider": completion.providers,
+    "--queue": completion.queues,
+    "--scope": completion.scopes,
+}
 
 
 def option(kind: str, about: str, *names: str, panel: str | None = None, **more: Any) -> Any:
     """An option with a value. Its default is told in words, where there is one."""
-    settings: dict[str, Any] = {"show_default": False, **more}
+    offered = next((_OFFERED[name] for name in names if name in _OFFERED), None)
+    settings: dict[str, Any] = {"show_default": False, "autocompletion": offered, **more}
     if settings.get("parser") is None and _KINDS.get(kind) is not None:
         settings["parser"] = _KINDS[kind]
     return typer.Option(*names, metavar=kind, help=about, rich_help_panel=panel, **settings)
@@ -46,19 +65,16 @@ def flag(about: str, *names: str, panel: str | None = None) -> Any:
 
 
 def argument(name: str, about: str, **more: Any) -> Any:
-    return typer.Argument(metavar=name, help=about, show_default=False, **more)
+    settings: dict[str, Any] = {"autocompletion": _OFFERED.get(name), **more}
+    return typer.Argument(metavar=name, help=about, show_default=False, **settings)
 
 
 QueuePath = Annotated[
     str,
-    argument(
-        "QUEUE", "scope/queue, or the queue alone in the default scope.", autocompletion=complete_queues
-    ),
+    argument("QUEUE", "scope/queue, or the queue alone in the default scope."),
 ]
-MessageId = Annotated[str, argument("ID", "The message's id.", autocompletion=complete_messages)]
-ScopeOption = Annotated[
-    str | None, option("NAME", "Only of this scope.", "--scope", autocompletion=complete_scopes)
-]
+MessageId = Annotated[str, argument("ID", "The message's id.", autocompletion=completion.message_ids)]
+ScopeOption = Annotated[str | None, option("NAME", "Only of this scope.", "--scope")]
 LimitOption = Annotated[int, option("N", "At most so many, up to 1000. Default 50.", "--limit")]
 CursorOption = Annotated[str | None, option("N", "Go on where a listing ended.", "--cursor")]
 StoreOption = Annotated[

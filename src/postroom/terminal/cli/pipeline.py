@@ -15,6 +15,7 @@ import typer
 from postroom.clock import SECOND, iso, micros
 from postroom.errors import InvalidField, PostroomError, StoreInUse
 from postroom.kernel import checks
+from postroom.terminal.cli import completion
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.errors import FileTaken, NotWritten, Unclear
@@ -783,7 +784,10 @@ def _told_guard(found: "Guarded") -> list[Any]:
 )
 async def replay(
     at: CommandContext,
-    trace: Annotated[str, argument("ID", "The conversation, or one of its messages.")],
+    trace: Annotated[
+        str,
+        argument("ID", "The conversation, or one of its messages.", autocompletion=completion.message_ids),
+    ],
     agent: Annotated[str | None, option("NAME", "To this agent instead.", "--agent")] = None,
     model: Annotated[str | None, option("NAME", "With this model instead.", "--model")] = None,
     usd: Annotated[float | None, option("N", "It may cost so many dollars.", "--usd")] = None,

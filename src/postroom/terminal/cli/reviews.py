@@ -6,7 +6,6 @@ from postroom.clock import iso
 from postroom.kernel import jsontext
 from postroom.kernel.reviews.sections import field_of
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import MessageId, argument, option
 from postroom.terminal.cli.output import Column, ago, facts, json_text, table
@@ -15,9 +14,7 @@ from postroom.terminal.cli.store_access import CommandContext
 
 app = group("review", "Reviews: questions that wait for a person.")
 
-Scope = Annotated[
-    str, option("NAME", "The scope. Default default.", "--scope", autocompletion=complete_scopes)
-]
+Scope = Annotated[str, option("NAME", "The scope. Default default.", "--scope")]
 
 
 def _title(spec: dict[str, Any]) -> str:

@@ -4,14 +4,13 @@ from typing import Annotated
 
 from postroom.clock import iso
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import teams as complete_teams
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import table
 from postroom.terminal.cli.store_access import CommandContext
 
 app = group("room", "Rooms: where all members of a team read what is said.")
 
-TeamId = Annotated[str, argument("TEAM", "The team's id.", autocompletion=complete_teams)]
+TeamId = Annotated[str, argument("TEAM", "The team's id.")]
 
 
 @command(app, "list", store=False, aliases=["ls"], examples=["postroom room list"])

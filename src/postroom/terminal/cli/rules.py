@@ -6,8 +6,8 @@ from postroom.clock import iso
 from postroom.kernel.rules import rule
 from postroom.services.container import Services
 from postroom.services.rules import ScopedRule, TriedMessage
+from postroom.terminal.cli import completion
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, json_text, table
 from postroom.terminal.cli.schemas import read_object
@@ -16,10 +16,8 @@ from postroom.terminal.cli.store_access import CommandContext
 
 app = group("rule", "Rules: what happens to messages by itself.")
 
-Scope = Annotated[
-    str, option("NAME", "The scope. Default default.", "--scope", autocompletion=complete_scopes)
-]
-RuleId = Annotated[str, argument("ID", "The rule's id, or how it begins.")]
+Scope = Annotated[str, option("NAME", "The scope. Default default.", "--scope")]
+RuleId = Annotated[str, argument("ID", "The rule's id, or how it begins.", autocompletion=completion.rules)]
 
 
 def render_rule(found: ScopedRule) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from postroom.terminal.cli import completion
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.errors import Unclear
@@ -11,7 +12,7 @@ from postroom.terminal.cli.store_access import CommandContext
 
 app = group("schedule", "Schedules: what is sent to whom by itself, and when.")
 
-Which = Annotated[str, argument("NAME", "Its id or label.")]
+Which = Annotated[str, argument("NAME", "Its id or label.", autocompletion=completion.schedules)]
 
 
 @command(

@@ -8,7 +8,6 @@ import typer
 
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import argument, option
 from postroom.terminal.cli.output import Column, ago, table
@@ -17,7 +16,7 @@ from postroom.terminal.cli.values import json_object
 
 app = group("schema", "Schemas: what the bodies of a queue must look like.")
 
-Scope = Annotated[str, option("NAME", "The scope it belongs to.", "--scope", autocompletion=complete_scopes)]
+Scope = Annotated[str, option("NAME", "The scope it belongs to.", "--scope")]
 
 
 @command(

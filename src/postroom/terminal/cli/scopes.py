@@ -4,14 +4,13 @@ from typing import Annotated
 
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import scopes as complete_scopes
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Column, table
 from postroom.terminal.cli.store_access import CommandContext
 
 app = group("scope", "Scopes: namespaces of queues, each with its own dead letters.")
 
-Name = Annotated[str, argument("SCOPE", "The scope's name.", autocompletion=complete_scopes)]
+Name = Annotated[str, argument("SCOPE", "The scope's name.")]
 NewName = Annotated[str, argument("SCOPE", "Small letters, digits, - and _; 63 at most.")]
 
 

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from postroom.clock import iso
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import agents as complete_agents
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import argument, option
@@ -23,7 +22,7 @@ StatusOption = Annotated[
 ]
 Assignee = Annotated[
     str | None,
-    option("NAME", "An agent or team, or a person's name.", "--assign", autocompletion=complete_agents),
+    option("NAME", "An agent or team, or a person's name.", "--assign"),
 ]
 ProjectOption = Annotated[str | None, option("NAME", "The project's name, prefix or id.", "--project")]
 Description = Annotated[str | None, option("TEXT", "What it is about.", "--description")]

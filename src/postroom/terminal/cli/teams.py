@@ -3,8 +3,6 @@
 from typing import Annotated
 
 from postroom.terminal.cli.command import command, group
-from postroom.terminal.cli.completion import agents as complete_agents
-from postroom.terminal.cli.completion import teams as complete_teams
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.live_views import visualize
 from postroom.terminal.cli.options import argument, option
@@ -13,8 +11,8 @@ from postroom.terminal.cli.store_access import CommandContext
 
 app = group("team", "Teams: agents that work together, with one who leads.")
 
-TeamId = Annotated[str, argument("TEAM", "The team's id.", autocompletion=complete_teams)]
-Member = Annotated[str, argument("AGENT", "The agent's id.", autocompletion=complete_agents)]
+TeamId = Annotated[str, argument("TEAM", "The team's id.")]
+Member = Annotated[str, argument("AGENT", "The agent's id.")]
 Leader = Annotated[str | None, option("NAME", "Who leads. Default the first.", "--leader")]
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from postroom.app.home import Home
-from postroom.clock import SECOND, SystemClock
+from postroom.clock import SECOND, SystemClock, iso
 from postroom.errors import PostroomError
 from postroom.terminal.cli import agents, server
 from postroom.terminal.cli.command import command
@@ -69,11 +69,20 @@ async def heartbeat(at: CommandContext) -> None:
         status = await office.system.status(at.caller)
         agents = await office.agents.list_all(at.caller)
     now = SystemClock().now()
-    document: dict[str, Any] = {"interval": status.interval_s, "agents": {}}
+    document: dict[str, Any] = {
+        "interval": status.interval_s,
+        "interval_s": status.interval_s,
+        "agents": {},
+    }
     rows: list[tuple[str, str, str]] = []
     for name, one in agents.items():
         last = status.heartbeats.get(name)
-        document["agents"][name] = {"every": one.heartbeat_s, "last": last and last // SECOND}
+        document["agents"][name] = {
+            "every": one.heartbeat_s,
+            "last": last and last // SECOND,
+            "every_s": one.heartbeat_s,
+            "last_at": last and iso(last),
+        }
         rows.append((name, f"every {span(one.heartbeat_s)}" if one.heartbeat_s else "off", ago(last, now)))
     at.out.show(document, table(["agent", "heartbeat", "last"], rows))
     if not status.interval_s and not at.out.as_json:
