@@ -27,6 +27,10 @@ SET tcp_keepalives_interval = 2;
 SET tcp_keepalives_count = 3;
 SET tcp_user_timeout = '11s';
 """
+# The same for one transaction, where a pool gives each to another session.
+_TRANSACTION = """
+SELECT set_config('idle_in_transaction_session_timeout', '20s', true), set_config('lock_timeout', '30s', true)
+"""
 # Looks whether the client is still there also while it waits for a lock.
 _SINCE_14 = "SET client_connection_check_interval = '5s'"
 _HAS_CHECK = 140000
@@ -39,18 +43,30 @@ def connect_options(url: str) -> dict[str, Any]:
     return {"autocommit": True, "connect_timeout": CONNECT_S, **alive}
 
 
+def is_pooled(db: psycopg.Connection) -> bool:
+    """Whether a pool (PgBouncer) stands before the server. It may give each transaction to another session,
+    so nothing of a session's own may be used: settings, prepared statements, notifications."""
+    [(pid,)] = db.execute("SELECT pg_backend_pid()").fetchall()
+    return pid != db.info.backend_pid
+
+
 def connect(url: str) -> psycopg.Connection:
     db = psycopg.connect(url, **connect_options(url))
     set_up(db)
     return db
 
 
-def set_up(db: psycopg.Connection) -> None:
+def adapt(db: psycopg.Connection) -> None:
     """What every connection needs before its first use."""
     db.adapters.register_dumper(str, TextDumper)
     db.adapters.register_dumper(ArrayLiteral, ArrayLiteralDumper)
     db.adapters.register_loader("text", TextLoader)
     db.cursor_factory = RawCursor
+
+
+def set_up(db: psycopg.Connection) -> None:
+    """What every session needs besides."""
+    adapt(db)
     db.execute(_SESSION)
     if db.info.server_version >= _HAS_CHECK:
         # Not every system that the server may run on can do it.
@@ -71,8 +87,9 @@ class PostgresReadConnection:
 class PostgresWriteConnection:
     """One transaction."""
 
-    def __init__(self, db: psycopg.Connection) -> None:
+    def __init__(self, db: psycopg.Connection, *, is_pooled: bool = False) -> None:
         self.db = db
+        self._is_pooled = is_pooled
         self.writes = 0
         """How many statements were to change something."""
         self._waiting: list[tuple[str, Sequence[Bindings]]] = []
@@ -81,6 +98,8 @@ class PostgresWriteConnection:
         """Begin, wait for a lock, and ask the first question, which sees what was done until it was had."""
         with self.db.pipeline():
             self.db.execute("BEGIN")
+            if self._is_pooled:
+                self.db.execute(_TRANSACTION)
             self.db.execute(translate(lock), bindings)  # type: ignore[arg-type]
             cursor = self.db.execute(translate(first))  # type: ignore[arg-type]
         return cursor.fetchall()

@@ -150,3 +150,11 @@ SELECT pg_advisory_xact_lock('accounts'::regclass::oid::int, number) FROM unnest
 
 -- name: lock_queues
 SELECT pg_advisory_xact_lock('queues'::regclass::oid::int, number) FROM unnest(?::int[]) AS number;
+
+-- name: woken_since
+-- On which lines messages are claimable of which something was told, and how many.
+SELECT m.line, count(DISTINCT m.id) FROM ledger l JOIN messages m ON m.id = l.message_id
+WHERE l.seq > ? AND m.state = 'pending' GROUP BY m.line;
+
+-- name: head
+SELECT n FROM figures WHERE queue_id = 0 AND subscription_id = 0 AND name = 'head';

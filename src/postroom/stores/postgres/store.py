@@ -22,7 +22,9 @@ from postroom.stores.postgres.connection import (
     CONNECT_S,
     PostgresReadConnection,
     PostgresWriteConnection,
+    adapt,
     connect_options,
+    is_pooled,
     set_up,
 )
 from postroom.stores.postgres.dialect import READ_SQL
@@ -64,7 +66,12 @@ class PostgresStore:
         self._begins_alone = threading.local()
         self._closed = False
         self._listener: Listener | None = None
+        self._is_pooled = False
         try:
+            with psycopg.connect(url, **self._options) as db:
+                self._is_pooled = is_pooled(db)
+            if self._is_pooled:
+                self._options["prepare_threshold"] = None
             with self._connect() as db:
                 migrate(db, self._place)
                 check_whole(db, self._place)
@@ -77,7 +84,7 @@ class PostgresStore:
             min_size=1,
             max_size=WRITERS + READERS,
             kwargs=self._options,
-            configure=set_up,
+            configure=self._set_up,
             timeout=CONNECT_S,
             open=True,
             name="postroom",
@@ -85,8 +92,11 @@ class PostgresStore:
 
     def _connect(self) -> psycopg.Connection:
         db = psycopg.connect(self._url, **self._options)
-        set_up(db)
+        self._set_up(db)
         return db
+
+    def _set_up(self, db: psycopg.Connection) -> None:
+        (adapt if self._is_pooled else set_up)(db)
 
     # writing
 
@@ -96,7 +106,7 @@ class PostgresStore:
         db = self._pool.getconn()
         try:
             alone = getattr(self._begins_alone, "value", False)
-            connection = PostgresWriteConnection(db)
+            connection = PostgresWriteConnection(db, is_pooled=self._is_pooled)
             lock = LOCK_VERSION if alone else LOCK_VERSION_SHARED
             [(version, now, ledger_time)] = connection.begin(lock, (), READ_SQL["begin"])
         except BaseException as error:
@@ -175,7 +185,7 @@ class PostgresStore:
         """The server's own business: its logs are for its administrator."""
 
     def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
-        self._listener = Listener(self._connect, self._channel, self._name, wake)
+        self._listener = Listener(self._connect, self._channel, self._name, wake, hears=not self._is_pooled)
 
     def left_behind(self, owner: str) -> str | None:
         """Several processes may have it open; what a dead one had in hand comes free with its leases."""

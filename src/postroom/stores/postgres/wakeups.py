@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 
 import psycopg
 
+from postroom.stores.postgres.connection import PostgresReadConnection
+from postroom.stores.postgres.dialect import READ_SQL
 from postroom.stores.postgres.frozen import FrozenSessions
 
 log = logging.getLogger("postroom.postgres")
@@ -16,6 +18,9 @@ log = logging.getLogger("postroom.postgres")
 # How long a closed store may wait for this thread, if the server cannot wake it.
 LOOK_S = 2.0
 AGAIN_S = 1.0
+WATCH_S = 0.05
+# Of more than this who waits finds out by itself.
+MOST_EVENTS = 5000
 
 
 class Listener:
@@ -25,11 +30,16 @@ class Listener:
         channel: str,
         own_name: str,
         wake: Callable[[Mapping[int, int]], None],
+        *,
+        hears: bool = True,
     ) -> None:
+        """`hears`: whether notifications arrive. Before a server with a pool they do not: then the end of the
+        ledger is looked at."""
         self._connect = connect
         self._channel = channel
         self._own_name = own_name
         self._wake = wake
+        self._work = self._listen if hears else self._watch
         self.is_closed = threading.Event()
         self.is_listening = threading.Event()
         self._thread = threading.Thread(target=self._run, name="postroom-listener", daemon=True)
@@ -41,7 +51,7 @@ class Listener:
     def _run(self) -> None:
         while not self.is_closed.is_set():
             try:
-                self._listen()
+                self._work()
             except (psycopg.Error, OSError) as error:
                 log.info("what others commit is not heard at the moment: %s", error)
             self.is_listening.clear()
@@ -55,10 +65,29 @@ class Listener:
             self.is_listening.set()
             frozen = FrozenSessions()
             while not self.is_closed.is_set():
-                for name in frozen.look(db):
-                    log.warning("%s stands still in a transaction, and was ended by the others", name)
+                self._end_frozen(frozen, db)
                 for note in db.notifies(timeout=LOOK_S, stop_after=1):
                     self._hear(note.payload)
+
+    def _watch(self) -> None:
+        with contextlib.closing(self._connect()) as db:
+            frozen, reads = FrozenSessions(), PostgresReadConnection(db)
+            [(seen,)] = reads.fetch(READ_SQL["head"])
+            # Something may have come while nobody looked.
+            self._wake({})
+            self.is_listening.set()
+            while not self.is_closed.wait(WATCH_S):
+                self._end_frozen(frozen, db)
+                [(head,)] = reads.fetch(READ_SQL["head"])
+                if head != seen:
+                    # Its own events are among them; then it looks for nothing.
+                    since = max(seen, head - MOST_EVENTS)
+                    self._wake(dict(reads.fetch(READ_SQL["woken_since"], (since,))))
+                seen = head
+
+    def _end_frozen(self, frozen: FrozenSessions, db: psycopg.Connection) -> None:
+        for name in frozen.look(db):
+            log.warning("%s stands still in a transaction, and was ended by the others", name)
 
     def _hear(self, payload: str) -> None:
         try:
