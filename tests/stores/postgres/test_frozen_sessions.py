@@ -32,11 +32,9 @@ def waited_for(url: str, name: str) -> Iterator[psycopg.Connection]:
             waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
             until(lambda: looking.execute(waits).fetchall() == [(1,)])
             yield looking
-            if not holder.broken:
-                with contextlib.suppress(psycopg.OperationalError):
-                    holder.execute("ROLLBACK")
         finally:
-            waiter.cancel_safe()
+            # Then the other has what it waited for.
+            holder.close()
             thread.join()
 
 
