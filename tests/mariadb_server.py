@@ -51,12 +51,18 @@ class MariadbServer:
         if USER:
             shutil.chown(self.folder, "mysql")
         self._data = self.folder / "data"
+        # Its own: a server that starts removes what others have in the folder that they share.
+        self._temporary = self.folder / "temporary"
+        self._temporary.mkdir()
+        if USER:
+            shutil.chown(self._temporary, "mysql")
         self.socket = self.folder / "socket"
         self._process: subprocess.Popen[bytes] | None = None
         self._used_by: Path | None = None
         self._tables: list[str] | None = None
         command = ["mariadb-install-db", "--no-defaults", *USER, f"--datadir={self._data}"]
         command += ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-log-bin"]
+        command.append(f"--tmpdir={self._temporary}")
         done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"mariadb-install-db: {done.stdout}{done.stderr}"
         self.start()
@@ -66,6 +72,7 @@ class MariadbServer:
         command = [*self._within, self._program, *SETTINGS, *USER, *settings]
         command += ["--skip-networking=0", "--bind-address=0.0.0.0"] if self._within else []
         command += [f"--datadir={self._data}", f"--socket={self.socket}", f"--pid-file={self.folder / 'pid'}"]
+        command.append(f"--tmpdir={self._temporary}")
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd="/", stdout=log, stderr=log)
         end = time.monotonic() + 60
