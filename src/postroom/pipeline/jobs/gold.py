@@ -1,5 +1,6 @@
 """The gold steps: the days in which something changed are counted anew, all tables at the same time."""
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import date
@@ -70,6 +71,24 @@ def _handoffs_only(make: Callable[["DataFrame"], "DataFrame"]) -> Callable[..., 
     return lambda handoffs, _: make(handoffs)
 
 
+class SilverDays:
+    """Silver tables as they stand, and frames of some days of them. Listing its files is most of what a frame
+    costs, so tables of gold that ask for the same days share one."""
+
+    def __init__(self, at: Context, tables: set[Table]) -> None:
+        self._at = at
+        self._frames: dict[tuple[str, frozenset[str]], DataFrame] = {}
+        self._lock = threading.Lock()
+        self.tables = {table.name: at.lake.snapshot(table) for table in tables}
+
+    def read(self, table: Table, days: frozenset[str]) -> "DataFrame":
+        with self._lock:
+            if (table.name, days) not in self._frames:
+                files = [file for file in self.tables[table.name].files if file.cut in days]
+                self._frames[table.name, days] = self._at.frame(table, files)
+            return self._frames[table.name, days]
+
+
 def sum_up(at: Context, target: Positions, talked: Future[Any]) -> None:
     """What needs no conversations is counted while those are still made; `talked` tells when they are."""
     wanted = [each for each in sums() if not _current(at.look(each.table), target)]
@@ -83,8 +102,8 @@ def sum_up(at: Context, target: Positions, talked: Future[Any]) -> None:
         for some in (early, late):
             if some is late:
                 talked.result()
-            files = {table.name: at.lake.files(table) for each in some for table in each.inputs}
-            running = [pool.submit(_one, at, each, files, target) for each in some]
+            silver = SilverDays(at, {table for each in some for table in each.inputs})
+            running = [pool.submit(_one, at, each, silver, target) for each in some]
             for future in running:
                 step.rows_out += future.result()
                 done += 1
@@ -108,16 +127,17 @@ def changed_days(files: list[LakeFile], table: Table, done: Positions) -> set[st
 def sum_days(at: Context, days: set[str]) -> int:
     """These days once more, in all tables, which stay where they are; how many rows came out."""
     rows = 0
-    for each in sums():
-        files = {table.name: at.lake.files(table) for table in each.inputs}
-        rows += _one(at, each, files, at.look(each.table).done, days)
+    wanted = sums()
+    silver = SilverDays(at, {table for each in wanted for table in each.inputs})
+    for each in wanted:
+        rows += _one(at, each, silver, at.look(each.table).done, days)
     return rows
 
 
 def _one(
     at: Context,
     each: Sum,
-    files: dict[str, list[LakeFile]],
+    silver: SilverDays,
     target: Positions,
     wanted: set[str] | None = None,
 ) -> int:
@@ -125,16 +145,14 @@ def _one(
     work = at.look(each.table)
     days = set(wanted or ())
     for table in each.inputs if wanted is None else ():
-        days |= changed_days(files[table.name], table, work.done)
+        days |= changed_days(silver.tables[table.name].files, table, work.done)
     # Of a day that was let go, only what happened late is there. Its sums stay as they were.
-    whole = day_of(max(at.lake.snapshot(table).kept_from for table in each.inputs))
+    whole = day_of(max(silver.tables[table.name].kept_from for table in each.inputs))
     days = {day for day in days if day >= whole.isoformat()}
     if not days and not work.anew:
         at.commit(work, [], target)
         return 0
-    frames = [
-        at.frame(table, [file for file in files[table.name] if file.cut in days]) for table in each.inputs
-    ]
+    frames = [silver.read(table, frozenset(days)) for table in each.inputs]
     rows = each.make(*frames).select(*each.table.schema.names).toArrow().cast(each.table.schema)
     rows = rows.sort_by([(name, "ascending") for name in each.table.key])
     months = {day[:7] for day in days}
