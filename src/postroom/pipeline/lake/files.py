@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from postroom.pipeline.lake.compute import pc
-from postroom.pipeline.lake.tables import INCOMPRESSIBLE, UNIQUE
+from postroom.pipeline.lake.tables import INCOMPRESSIBLE, RANGELESS, UNIQUE
 
 ROWS_PER_GROUP = 64 * 1024
 EMPTY_CUT = "__HIVE_DEFAULT_PARTITION__"
@@ -148,7 +148,7 @@ def _ways(names: list[str]) -> dict[str, Any]:
     return {
         "compression": {name: "none" if name in INCOMPRESSIBLE else "zstd" for name in names},
         "use_dictionary": [name for name in names if name not in UNIQUE],
-        "write_statistics": [name for name in names if name not in INCOMPRESSIBLE],
+        "write_statistics": [name for name in names if name not in RANGELESS],
     }
 
 

@@ -21,9 +21,12 @@ UNIQUE = frozenset(
         "span_id",
         "trace_id",
         "body",
+        "data",
     }
 )
 INCOMPRESSIBLE = frozenset({"hash"})
+RANGELESS = frozenset({"hash", "body", "data"})
+"""Nobody looks for what lies between two of their values, so the least and the greatest are not noted."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
