@@ -11,6 +11,7 @@ from postroom.pipeline.jobs.session import EVENTS_PER_PIECE
 LAYERS = ("bronze", "silver", "gold", "memory")
 EXECUTOR_CORES = 4
 NIGHT_H = 4
+SHARED = 0.2
 SIZES = (100_000_000, 1_000_000_000, 10_000_000_000)
 
 HEAD = """# The pipeline at scale
@@ -38,8 +39,8 @@ one for each month and table. Spark cuts a step into a piece for every {per_piec
 bronze and lives take in {at_once:,} at a time, so memory follows the size of a piece and not that
 of the lake. Executors have {cores} cores here, and {night} hours.
 
-It is one line drawn from one run: an order of magnitude, not a promise. That cost grows in proportion was
-measured up to eight million events only ([the benchmark](pipeline-benchmark.md)).
+It is one line drawn from one run: an order of magnitude, not a promise. Nothing was measured beyond the
+sizes of this page and of [the benchmark](pipeline-benchmark.md).
 
 | events | lake | bronze files | pieces | core hours from nothing | executors | 1 % more |
 | --- | --- | --- | --- | --- | --- | --- |"""
@@ -62,13 +63,25 @@ def scale_page(runs: list[Scaled], conditions: dict[str, Any]) -> str:
     workers = [each for each in runs if each.workers]
     lines = [HEAD.format(**conditions), *map(_row, local)]
     if len(local) > 1:
-        name, power = find_bend(local)
-        lines += ["", f"The step that grows fastest is `{name}`, with the power {power:.2f} of the events."]
+        lines += ["", *_growth(local)]
     if len(workers) > 1:
         one, two = workers[0], workers[-1]
         told = {"one": one.whole_s, "two": two.whole_s, "times": one.whole_s / two.whole_s}
         lines.append(WORKERS.format(events=one.events, others=max(one.others, two.others), **told))
     return "\n".join([*lines, *_arithmetic(local[-1]), LIMITS]) if local else "\n".join(lines)
+
+
+def _growth(runs: list[Scaled]) -> list[str]:
+    first, last = runs[0], runs[-1]
+    power = math.log(last.cpu_s / first.cpu_s) / math.log(last.events / first.events)
+    name, steepest = find_bend(runs)
+    told = [
+        f"From {first.events:,} to {last.events:,} events, processor seconds grow with the power",
+        f"{power:.2f} of the events. The step whose seconds grow fastest is `{name}`, with the power {steepest:.2f}.",
+    ]
+    if max(first.others, last.others) > SHARED:
+        told.append("Seconds of steps are those of a shared machine: a hint, not a measurement.")
+    return told
 
 
 def find_bend(runs: list[Scaled]) -> tuple[str, float]:
