@@ -77,7 +77,8 @@ def _growth(runs: list[Scaled]) -> list[str]:
     name, steepest = find_bend(runs)
     told = [
         f"From {first.events:,} to {last.events:,} events, processor seconds grow with the power",
-        f"{power:.2f} of the events. The step whose seconds grow fastest is `{name}`, with the power {steepest:.2f}.",
+        f"{power:.2f} of the events. The step whose seconds grow fastest is `{name}`,",
+        f"with the power {steepest:.2f}.",
     ]
     if max(first.others, last.others) > SHARED:
         told.append("Seconds of steps are those of a shared machine: a hint, not a measurement.")
