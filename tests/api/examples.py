@@ -238,6 +238,17 @@ SERVICE: list[Line] = [
     post(Q + "/messages", {"body": {"order": 8}}),
     post(Q + "/claim", {}, keep="message_id=data.0.id token=data.0.claim_token"),
     post(M + "/complete", {"claim_token": "{token}", "result": {"paid": True}}),
+    post(Q + "/messages", {"body": {"order": 8}}),
+    post(Q + "/claim", {}, keep="message_id=data.0.id token=data.0.claim_token"),
+    post(
+        S + "/messages/complete",
+        {
+            "messages": [
+                {"message_id": "{message_id}", "claim_token": "{token}", "result": {"paid": True}},
+                {"message_id": "{message_id}", "claim_token": "9-lost"},
+            ]
+        },
+    ),
     post(Q + "/messages", {"body": {"order": 9}}),
     post(Q + "/claim", {}, keep="message_id=data.0.id token=data.0.claim_token"),
     post(M + "/fail", {"claim_token": "{token}", "reason": "the card was refused", "retry": False}),

@@ -94,6 +94,8 @@ async def play_messages(c: Any) -> None:
     taken = await c.claim("shop/orders", batch_size=4, wait_s=5)
     await c.extend(taken[0], 60)
     await c.complete(taken[0], {"paid": True})
+    [again] = await c.complete_many([(taken[0], {"paid": True})])
+    assert again.status == 200
     assert (await c.release(taken[1])).state == "pending"
     assert (await c.snooze(taken[2], 3600, "closed")).state == "pending"
     dead = await c.fail(taken[3], "refused", retry=False)

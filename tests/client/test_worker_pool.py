@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from postroom.client import AsyncClient, Message, ServiceError, Unworkable, WorkerPool
+from postroom.errors import InvalidField
 from tests.api.queue.service import OWNER, Service, serving
 
 
@@ -159,3 +160,71 @@ async def test_plain_functions_run_side_by_side(client: AsyncClient) -> None:
         client, "default/jobs", lambda message: together.wait(60) and None, at_once=3, wait_s=0.2
     )
     await run_until(pool, lambda: pool.completed == 3)
+
+
+async def test_many_are_completed_in_one_call_and_the_refused_one_alone_is_refused(
+    client: AsyncClient,
+) -> None:
+    await publish(client, 3)
+    [first, second, third] = await client.claim("default/jobs", batch_size=3)
+    await client.release(second)
+    answers = await client.complete_many([(first, {"n": 1}), (second, None), (third, None), (third, None)])
+    assert [answer.message_id for answer in answers] == [first.id, second.id, third.id, third.id]
+    assert [answer.status for answer in answers] == [200, 409, 200, 200]
+    assert answers[0].message is not None
+    assert answers[0].message.result == {"n": 1}
+    assert answers[1].error is not None
+    assert answers[1].error["code"] == "SCAIQUEUE_CLAIM_LOST"
+    states = [(await client.get("default", each.id)).state for each in (first, second, third)]
+    assert states == ["completed", "pending", "completed"]
+
+
+async def test_messages_of_two_scopes_are_not_one_call(client: AsyncClient) -> None:
+    await client.create_scope("other")
+    await client.create_queue("other/jobs")
+    await client.publish("default/jobs", 1)
+    await client.publish("other/jobs", 2)
+    claimed = [*await client.claim("default/jobs"), *await client.claim("other/jobs")]
+    with pytest.raises(InvalidField, match="2 scopes"):
+        await client.complete_many([(message, None) for message in claimed])
+
+
+async def test_work_that_ends_together_is_completed_together(
+    client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await publish(client, 20)
+    sizes: list[int] = []
+    together = client.complete_many
+    all_at_work = asyncio.Event()
+    at_work = 0
+
+    async def note(done: Any) -> Any:
+        sizes.append(len(done))
+        return await together(done)
+
+    async def work(message: Message) -> int:
+        nonlocal at_work
+        at_work += 1
+        if at_work == 20:
+            all_at_work.set()
+        await all_at_work.wait()
+        return message.body
+
+    monkeypatch.setattr(client, "complete_many", note)
+    pool = WorkerPool(client, "default/jobs", work, at_once=20, wait_s=0.2)
+    await run_until(pool, lambda: pool.completed == 20)
+    assert max(sizes) >= 10, sizes
+
+
+async def test_a_service_that_knows_no_completion_of_many_gets_each_alone(
+    client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = await publish(client, 10)
+
+    async def unknown(done: Any) -> Any:
+        return await client.request("POST", "/scopes/default/messages/unknown", {})
+
+    monkeypatch.setattr(client, "complete_many", unknown)
+    pool = WorkerPool(client, "default/jobs", lambda message: None, at_once=10, wait_s=0.2)
+    await run_until(pool, lambda: pool.completed == 10)
+    assert {(await client.get("default", each)).state for each in ids} == {"completed"}

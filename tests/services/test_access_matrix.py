@@ -23,6 +23,7 @@ from postroom.kernel.states import State
 from postroom.services import callers
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, Service
+from postroom.services.claims import CompletedWork
 from postroom.services.container import Services
 from postroom.services.errors import OwnerOnly, PermissionMissing, ScopeNotYours
 from postroom.services.webhooks import WebhookDraft
@@ -189,6 +190,7 @@ def arguments(service: str, method: str, queue: str, ids: dict[str, str]) -> tup
         "messages.read": ([ids["dead"]], scope),
         "claims.claim": ([[tuple(place)]], {}),
         "claims.complete": (held, scope),
+        "claims.complete_many": (["work", [CompletedWork(*held)]], {}),
         "claims.extend": (held, scope),
         "claims.fail": (held, scope),
         "claims.release": (held, scope),

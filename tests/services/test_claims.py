@@ -3,14 +3,17 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
-from postroom.errors import ClaimLost, PostroomError
+from postroom.errors import ClaimLost, InvalidField, MessageNotFound, PostroomError
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.model import NewMessage
 from postroom.kernel.states import State
+from postroom.services.claims import MOST_COMPLETED, CompletedWork
 from postroom.services.container import Services
 from postroom.services.errors import AclDenied
+from postroom.services.messages import FoundMessage
 from tests.services.conftest import ServedRoom
 
 JOBS = [("work", "jobs")]
@@ -116,3 +119,63 @@ async def test_a_review_is_answered_by_whom_it_is_assigned_to(served: ServedRoom
     review = await services.reviews.read(bob, message_id)
     assert review.decided is not None
     assert review.decided["answer"]["decision"] == "yes"
+
+
+async def test_many_are_completed_with_one_entry_and_each_has_its_own_outcome(served: ServedRoom) -> None:
+    services, room = served.services, served.room
+    sent = [await room.publish("work/jobs", number) for number in range(3)]
+    holder = msgspec.structs.replace(await served.key("consume"), request_id="call-1")
+    held = [each.message for each in await services.claims.claim(served.owner, JOBS, limit=3)]
+    done = [CompletedWork(message.id, message.claim_token, {"n": n}) for n, message in enumerate(held)]
+    done[1] = CompletedWork(held[1].id, "9-lost")
+    first, lost, third, unknown = await services.claims.complete_many(
+        holder, "work", [*done, CompletedWork("nobody")]
+    )
+    assert isinstance(first, FoundMessage)
+    assert isinstance(third, FoundMessage)
+    assert (first.message.state, third.message.result) == (State.COMPLETED, {"n": 2})
+    assert isinstance(lost, ClaimLost)
+    assert isinstance(unknown, MessageNotFound)
+    assert [(await room.get(each.id)).state for each in sent] == ["completed", "claimed", "completed"]
+    [entry] = [each for each in await served.audit() if each.event_type == "message.complete_many"]
+    assert (entry.id, entry.message_id, entry.details) == ("call-1", None, '{"messages":4}')
+
+
+async def test_the_result_of_a_review_among_many_is_its_answer(served: ServedRoom) -> None:
+    services, owner = served.services, served.owner
+    [asked] = await services.messages.publish(owner, "work", "jobs", [NewMessage(body=1, hitl_spec=ASK)])
+    plain = await served.room.publish("work/jobs", 2)
+    held = {each.message.id: each.message for each in await services.claims.claim(owner, JOBS, limit=2)}
+    review = held[asked.found.message.id]
+    done = [
+        CompletedWork(review.id, review.claim_token, {"decision": "yes"}),
+        CompletedWork(plain.id, held[plain.id].claim_token),
+    ]
+    answers = await services.claims.complete_many(owner, "work", done)
+    assert [isinstance(answer, FoundMessage) for answer in answers] == [True, True]
+    found = await served.room.get(review.id)
+    assert (found.state, found.result) == (State.COMPLETED, {"decision": "yes"})
+
+
+@pytest.mark.parametrize("count", [0, MOST_COMPLETED + 1])
+async def test_none_or_too_many_are_not_completed_together(served: ServedRoom, count: int) -> None:
+    done = [CompletedWork("nobody")] * count
+    with pytest.raises(InvalidField, match="messages"):
+        await served.services.claims.complete_many(served.owner, "work", done)
+
+
+async def test_what_goes_wrong_without_a_name_is_no_refusal_of_one(
+    served: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await served.room.publish("work/jobs", 1)
+    [held] = await served.services.claims.claim(served.owner, JOBS)
+    done = [CompletedWork(held.message.id, held.message.claim_token)]
+
+    def run(command: object) -> "asyncio.Future[None]":
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.set_exception(RuntimeError("unforeseen"))
+        return future
+
+    monkeypatch.setattr(served.room, "run", run)
+    with pytest.raises(RuntimeError, match="unforeseen"):
+        await served.services.claims.complete_many(served.owner, "work", done)

@@ -10,13 +10,14 @@ A worker on any machine: run_workers(url, key, "orders/new", work, at_once=8)
 
 from postroom.client.asynchronous import AsyncClient
 from postroom.client.errors import ServiceError
-from postroom.client.model import Key, Message, Page, Queue, Rule, Scope, StreamEvent
+from postroom.client.model import CompletionOutcome, Key, Message, Page, Queue, Rule, Scope, StreamEvent
 from postroom.client.synchronous import Client
 from postroom.client.worker_pool import Unworkable, WorkerPool, run_workers
 
 __all__ = [
     "AsyncClient",
     "Client",
+    "CompletionOutcome",
     "Key",
     "Message",
     "Page",

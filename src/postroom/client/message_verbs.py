@@ -1,5 +1,6 @@
 """What the client does with messages: publish, claim, report, read, decide, subscribe and stream."""
 
+from collections.abc import Sequence
 from typing import Any, Unpack
 
 from postroom.client.calls import (
@@ -11,8 +12,9 @@ from postroom.client.calls import (
     queue_path,
     scope_path,
 )
-from postroom.client.model import Message, Page
+from postroom.client.model import CompletionOutcome, Message, Page
 from postroom.client.verb import Verb
+from postroom.errors import InvalidField
 
 
 class MessageVerbs:
@@ -47,6 +49,21 @@ class MessageVerbs:
         body = {"result": result, **drop_missing(claim_token=message.claim_token)}
         again = message.claim_token is not None
         return Call("POST", message_path(message, "complete"), Message, body=body, again=again)
+
+    @Verb
+    def complete_many(self, done: Sequence[tuple[Message, Any]]) -> Call[list[CompletionOutcome]]:
+        """Messages of one scope, each with its result, in one call and one commit. One that is refused keeps
+        nobody else from being completed: look at the `error` of each."""
+        scopes = {message.scope for message, _ in done}
+        if len(scopes) != 1:
+            raise InvalidField("done", f"has messages of {len(scopes)} scopes; one call is about one")
+        sent = [
+            {"message_id": message.id, "result": result, **drop_missing(claim_token=message.claim_token)}
+            for message, result in done
+        ]
+        again = all(message.claim_token is not None for message, _ in done)
+        path = scope_path(scopes.pop(), "messages", "complete")
+        return Call("POST", path, list[CompletionOutcome], body={"messages": sent}, again=again)
 
     @Verb
     def fail(

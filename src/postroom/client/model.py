@@ -63,6 +63,15 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     seen: str | None = None
 
 
+class CompletionOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one of many messages that were completed together: the message, or the error."""
+
+    message_id: str
+    status: int
+    message: Message | None = None
+    error: dict[str, Any] | None = None
+
+
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str

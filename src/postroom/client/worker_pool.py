@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 
 from postroom.client.asynchronous import AsyncClient
+from postroom.client.completion_batch import CompletionBatch
 from postroom.client.errors import ServiceError
 from postroom.client.model import Message
 
@@ -53,6 +54,7 @@ class WorkerPool:
         name: str | None = None,
     ) -> None:
         self._client = client
+        self._completions = CompletionBatch(client)
         self._queue = queue
         self._work = work
         self._at_once = at_once
@@ -141,7 +143,7 @@ class WorkerPool:
     async def _report(self, message: Message, work: "asyncio.Future[Any]") -> None:
         error = work.exception()
         if error is None:
-            await self._client.complete(message, work.result())
+            await self._completions.complete(message, work.result())
             self.completed += 1
             return
         if not isinstance(error, Unworkable):

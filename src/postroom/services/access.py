@@ -3,7 +3,8 @@
 Whatever a caller may not know of answers exactly like what does not exist.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -106,6 +107,18 @@ class Access:
         """A message of a scope; without one, of whichever scope of the tenant it is in."""
         return self._entered(lambda: self._enter_message(scope, message_id))
 
+    def each_message(self, scope: str, message_ids: Sequence[str]) -> list[Stored | PostroomError]:
+        """As `message`, for many with one question: each of them, or why it is not told."""
+        self._entered(lambda: self._known_scope(scope))
+        known = self.reader.get_many({each for each in message_ids if checks.is_text(each)})
+        found: list[Stored | PostroomError] = []
+        for message_id in message_ids:
+            try:
+                found.append(self._entered(partial(self._enter_known, scope, message_id, known)))
+            except PostroomError as error:
+                found.append(error)
+        return found
+
     def _entered(self, enter: Callable[[], Any]) -> Any:
         try:
             found = enter()
@@ -132,8 +145,12 @@ class Access:
         return scope, queue
 
     def _enter_message(self, scope_name: str | None, message_id: str) -> Stored:
-        scope = self._known_scope(scope_name) if scope_name is not None else None
         stored = self.reader.get(message_id) if checks.is_text(message_id) else None
+        return self._enter_known(scope_name, message_id, {message_id: stored} if stored else {})
+
+    def _enter_known(self, scope_name: str | None, message_id: str, known: Mapping[str, Stored]) -> Stored:
+        scope = self._known_scope(scope_name) if scope_name is not None else None
+        stored = known.get(message_id) if checks.is_text(message_id) else None
         if stored is None or stored.row.tenant != self.tenant:
             raise MessageNotFound(message_id=message_id)
         row = stored.row

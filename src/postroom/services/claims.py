@@ -4,29 +4,42 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from postroom.errors import ClaimLost, InvalidField
-from postroom.kernel import checks
+import msgspec
+
+from postroom.errors import ClaimLost, InvalidField, PostroomError
+from postroom.kernel import checks, service_commands
 from postroom.kernel import commands as c
 from postroom.kernel.access.permissions import Permission
 from postroom.kernel.reviews import answering
-from postroom.kernel.rows import Stored
+from postroom.kernel.rows import Row, Stored
 from postroom.kernel.states import State
 from postroom.services.access import Access
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, ServiceCall
-from postroom.services.messages import FoundMessage, MessageService
+from postroom.services.messages import FEW, FoundMessage, MessageService
 from postroom.services.reviews import answer_command, is_agent, require_person
 
 # The most that one call from outside may claim; the owner at the shell, as much as the room gives.
 MOST_CLAIMED = 100
 MOST_WAIT_S = 60.0
 
+MOST_COMPLETED = 1000
+
 Holding = dict[str, Any]
+
+
+class CompletedWork(msgspec.Struct, frozen=True):
+    """One of many messages that are done; without a token it is held by the caller's own name."""
+
+    message_id: str
+    token: str | None = None
+    result: Any = None
 
 
 class Claims(MessageService):
     CLAIM = Operation("message.claim", Permission.CONSUME)
     COMPLETE = Operation("message.complete", Permission.CONSUME)
+    COMPLETE_MANY = Operation("message.complete_many", Permission.CONSUME)
     FAIL = Operation("message.fail", Permission.CONSUME)
     RELEASE = Operation("message.release", Permission.CONSUME)
     EXTEND = Operation("message.extend", Permission.CONSUME)
@@ -129,14 +142,69 @@ class Claims(MessageService):
         answer."""
         async with self._call(caller, self.COMPLETE) as call:
             stored = await call.look(lambda access: access.message(scope, message_id))
-            held = _holding(call, stored, token)
-            if answering.is_review(stored.content) and stored.row.state != State.COMPLETED:
-                await call.commit(answer_command(call, stored, result, token=held["token"]), review=True)
-            else:
-                row = await call.commit(c.Complete(result=result, **held))
-                if row is not None:
-                    return self._found(Stored(row, stored.content))
+            command = _completing(call, stored, token, result)
+            is_answer = isinstance(command, service_commands.AnswerReview)
+            row = await call.commit(command, **({"review": True} if is_answer else {}))
+            if isinstance(row, Row):
+                return self._found(Stored(row, stored.content))
             return (await self._read(message_id))[0]
+
+    async def complete_many(
+        self, caller: Caller, scope: str, done: Sequence[CompletedWork]
+    ) -> list[FoundMessage | PostroomError]:
+        """As `complete`, for many of a scope with one commit: each message, or why it was refused. One that
+        is refused keeps nobody else from being completed."""
+        async with self._call(caller, self.COMPLETE_MANY) as call:
+
+            def find(access: Access) -> list[Stored | PostroomError]:
+                checks.check_count("messages", len(done), least=1, most=MOST_COMPLETED)
+                return access.each_message(scope, [each.message_id for each in done])
+
+            found = await call.look(find, quick=len(done) <= FEW)
+            call.subject.message_id = call.subject.correlation_id = None
+            call.details = {"messages": len(done)}
+            outcomes = await self._complete_found(call, found, done)
+            unread = [
+                each.message_id for each, outcome in zip(done, outcomes, strict=True) if outcome is None
+            ]
+            read = {each.message.id: each for each in await self._read(*unread)} if unread else {}
+            return [
+                read[each.message_id] if outcome is None else outcome
+                for each, outcome in zip(done, outcomes, strict=True)
+            ]
+
+    async def _complete_found(
+        self, call: ServiceCall, found: Sequence[Stored | PostroomError], done: Sequence[CompletedWork]
+    ) -> list[FoundMessage | PostroomError | None]:
+        """None for what has to be read again: rules or an answer may have changed it."""
+        room = self._context.room
+        entry = call.entry()
+        running: list[asyncio.Future[Any]] = []
+        if entry is not None:
+            audit = service_commands.RecordAudit(entries=(entry,), actor="audit", tenant=entry.tenant)
+            running.append(room.run(audit))
+            call.keep()
+        for stored, each in zip(found, done, strict=True):
+            try:
+                if isinstance(stored, PostroomError):
+                    raise stored
+                running.append(room.run(_completing(call, stored, each.token, each.result)))
+            except PostroomError as error:
+                refused: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+                refused.set_exception(error)
+                running.append(refused)
+        answers = (await asyncio.gather(*running, return_exceptions=True))[-len(done) :]
+        outcomes: list[FoundMessage | PostroomError | None] = []
+        for stored, answer in zip(found, answers, strict=True):
+            if isinstance(answer, PostroomError):
+                outcomes.append(answer)
+            elif isinstance(answer, BaseException):
+                raise answer
+            elif isinstance(answer, Row) and isinstance(stored, Stored):
+                outcomes.append(self._found(Stored(answer, stored.content)))
+            else:
+                outcomes.append(None)
+        return outcomes
 
     async def fail(
         self,
@@ -218,6 +286,14 @@ class Claims(MessageService):
 
 # What ends a review without an answer, or keeps people from giving one.
 DECIDING = frozenset({Claims.FAIL, Claims.SNOOZE, Claims.EXTEND})
+
+
+def _completing(call: ServiceCall, stored: Stored, token: str | None, result: Any) -> c.Command:
+    """The result of a review is its answer."""
+    held = _holding(call, stored, token)
+    if answering.is_review(stored.content) and stored.row.state != State.COMPLETED:
+        return answer_command(call, stored, result, token=held["token"])
+    return c.Complete(result=result, **held)
 
 
 def _holding(call: ServiceCall, stored: Stored, token: str | None) -> Holding:

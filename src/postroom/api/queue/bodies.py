@@ -16,7 +16,7 @@ from postroom.kernel.access.permissions import PREFIX, Permission
 from postroom.kernel.model import AfterFailed, ConsumerMode, NewMessage, Ordering, Overflow
 from postroom.kernel.ordering import TIER_RANK
 from postroom.kernel.schedules.due import Missed
-from postroom.services.claims import MOST_CLAIMED, MOST_WAIT_S
+from postroom.services.claims import MOST_CLAIMED, MOST_COMPLETED, MOST_WAIT_S
 from postroom.services.messages import MOST_PUBLISHED
 
 # Neither yes and no nor a text is a number.
@@ -196,6 +196,14 @@ class ClaimBody(RequestBody):
 
 class Completion(ClaimBody):
     result: Any = None
+
+
+class CompletionItem(Completion):
+    message_id: Text
+
+
+class CompletionBatchBody(RequestBody):
+    messages: Annotated[list[CompletionItem], Field(min_length=1, max_length=MOST_COMPLETED)]
 
 
 class FailureReport(ClaimBody):

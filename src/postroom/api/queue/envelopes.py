@@ -58,6 +58,10 @@ def many(data: list[Any], next_cursor: str | None = None) -> Json:
 
 
 def failed(error: PostroomError, request_id: str) -> Json:
+    return problem_answer(error.http_status, problem_of(error), request_id)
+
+
+def problem_of(error: PostroomError) -> dict[str, Any]:
     problem: dict[str, Any] = {"code": code_of(error), "message": str(error)}
     if error.http_status == 429:
         problem["retry_after"] = int(error.data.get("seconds", 1))
@@ -67,7 +71,7 @@ def failed(error: PostroomError, request_id: str) -> Json:
         problem["details"] = error.data["details"]
     if error.item is not None:
         problem["item"] = {"index": error.item, "idempotency_key": error.item_key}
-    return problem_answer(error.http_status, problem, request_id)
+    return problem
 
 
 def problem_answer(status: int, problem: dict[str, Any], request_id: str) -> Json:

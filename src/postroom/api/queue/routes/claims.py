@@ -3,19 +3,50 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
 
 from postroom.api.claim_wait import unless_gone
 from postroom.api.queue import views
-from postroom.api.queue.bodies import ClaimBody, ClaimWish, Completion, Extension, FailureReport, Snoozing
-from postroom.api.queue.envelopes import Many, One, many, one
+from postroom.api.queue.bodies import (
+    ClaimBody,
+    ClaimWish,
+    Completion,
+    CompletionBatchBody,
+    Extension,
+    FailureReport,
+    Snoozing,
+)
+from postroom.api.queue.envelopes import Many, One, Problem, many, one, problem_of
 from postroom.api.queue.gate import Calling, needs
 from postroom.api.queue.routes.messages import QUEUE
 from postroom.api.responses import Json
-from postroom.services.claims import Claims
+from postroom.errors import PostroomError
+from postroom.services.claims import Claims, CompletedWork
 from postroom.services.dead_letters import DeadLetters
+from postroom.services.messages import FoundMessage
 
 MESSAGE = "/scopes/{scope_id}/messages/{message_id}"
 ONE: dict[int | str, dict[str, Any]] = {200: {"model": One[views.MessageView]}}
+
+
+class CompletionView(BaseModel):
+    """What became of one of many: its message, or why it was refused."""
+
+    message_id: str
+    status: int
+    """As the completion of this one alone would have been answered."""
+    message: views.MessageView | None = None
+    error: Problem | None = None
+
+
+def _completion(done: CompletedWork, outcome: FoundMessage | PostroomError, call: Calling) -> dict[str, Any]:
+    if isinstance(outcome, PostroomError):
+        return {
+            "message_id": done.message_id,
+            "status": outcome.http_status,
+            "error": problem_of(outcome),
+        }
+    return {"message_id": done.message_id, "status": 200, "message": views.message(outcome, call.ids)}
 
 
 def add(routes: APIRouter) -> None:
@@ -50,6 +81,18 @@ def add(routes: APIRouter) -> None:
             call.caller, message_id, done.claim_token, scope=scope_id, result=done.result
         )
         return one(views.message(found, call.ids))
+
+    @routes.post(
+        "/scopes/{scope_id}/messages/complete",
+        openapi_extra=needs(Claims.COMPLETE_MANY),
+        responses={200: {"model": Many[CompletionView]}},
+    )
+    async def complete_many(call: Calling, scope_id: str, body: CompletionBatchBody) -> Json:
+        """The work on many messages is done, with one commit. For each in order its `message`, or the `error`
+        that it alone was refused with."""
+        done = [CompletedWork(each.message_id, each.claim_token, each.result) for each in body.messages]
+        found = await call.services.claims.complete_many(call.caller, scope_id, done)
+        return many([_completion(each, outcome, call) for each, outcome in zip(done, found, strict=True)])
 
     @routes.post(MESSAGE + "/fail", openapi_extra=needs(Claims.FAIL), responses=ONE)
     async def fail(call: Calling, scope_id: str, message_id: str, body: FailureReport | None = None) -> Json:
