@@ -39,7 +39,7 @@ class Amounts(msgspec.Struct, frozen=True, kw_only=True):
     wakes: int
 
 
-FULL = Amounts(rounds=5, drained=20_000, slow=1_000, seconds=1.5, wakes=100)
+FULL = Amounts(rounds=3, drained=8_000, slow=500, seconds=1.0, wakes=100)
 QUICK = Amounts(rounds=1, drained=1_000, slow=200, seconds=0.3, wakes=5)
 
 

@@ -80,7 +80,8 @@ def start_mariadb() -> Iterator[Mariadb]:
         raise SystemExit("MariaDB is not installed. On Debian: apt install mariadb-server")
     server = mariadb_server.MariadbServer(program)
     try:
-        server.stop()
+        # One that has only just started may not hear that it should end.
+        server.stop(kill=True)
         server.start(*MARIADB)
         yield Mariadb(server)
     finally:
