@@ -28,6 +28,7 @@ class Puppet:
     def __init__(self, act: Callable[[TurnRequest], Any], name: str = "puppet") -> None:
         self.name = name
         self.wants_history = True
+        self.takes_more = False
         self.asked: list[TurnRequest] = []
         self.working = 0
         self.most_working = 0

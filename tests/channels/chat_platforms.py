@@ -317,6 +317,7 @@ async def open_chat_office(
             answer=ChatCommands(room, control, reviews, SystemClock()).answer,  # type: ignore[arg-type]
             find_role=pairings.find_role,
             interrupt=staffed.office.interrupt,
+            steer=staffed.office.steer,
             lease_s=lease_s,
         )
         runner = ChannelRunner(room, name, channel, setup, SystemClock(), sleep=sleep or asyncio.sleep)

@@ -10,11 +10,12 @@ import pytest
 from postroom.channels.chat_rules import ChatRules
 from postroom.channels.loop_guard import LoopGuard
 from postroom.clock import ManualClock, SystemClock
-from postroom.kernel.states import OPEN
+from postroom.kernel.states import OPEN, State
 from postroom.office.chat_preferences import BusyMode, NoiseLevel
 from postroom.office.guards import pauses
 from postroom.office.pairing import SenderRole
 from postroom.providers.protocol import Finished, TextChunk, TurnRequest
+from postroom.providers.steering import Steering
 from postroom.testing import HeldClock
 from tests.acceptance.office import until
 from tests.channels.chat_platforms import PLATFORMS, ChatOffice, open_chat_office
@@ -50,6 +51,7 @@ async def test_commands_are_answered_at_once_and_no_agent_sees_them(office: Chat
         ("/cost", "Nothing was spent."),
         ("/stop", "Nothing of yours is open."),
         ("/mode interrupt steps", "busy: interrupt. What you hear: steps"),
+        ("/mode steer", "busy: steer. What you hear: steps. No agent's provider takes a message into a turn"),
         ("/mode loud", "There is no mode “loud”"),
         ("/approve", "Nothing waits for your decision."),
         ("/restart", "cannot restart itself"),
@@ -125,7 +127,7 @@ async def test_what_becomes_of_messages_while_the_agent_is_busy(
                 return any(message.body["text"] == text for message in page.messages)
 
             await until(is_there)
-        if mode is not BusyMode.INTERRUPT:
+        if mode not in (BusyMode.INTERRUPT, BusyMode.STEER):
             gate.set()
         await office.hear("third")
         prompts = [request.prompt for request in office.puppet.asked]
@@ -138,6 +140,63 @@ async def test_what_becomes_of_messages_while_the_agent_is_busy(
         else:
             assert prompts[0] == "the first"
             assert any("first" in prompt and "second" in prompt for prompt in prompts[1:])
+
+
+async def test_each_message_has_a_turn_of_its_own_unless_somebody_asks_otherwise(
+    fake: Any, tmp_path: Path
+) -> None:
+    gate = asyncio.Event()
+
+    async def wait(request: TurnRequest) -> str:
+        await gate.wait()
+        return f"echo: {request.prompt}"
+
+    async with open_chat_office(tmp_path, PLATFORM, fake, wait, rules=ChatRules()) as office:
+        await office.pair()
+        for word in ("one", "two", "three"):
+            await office.write(word)
+        await until(lambda: holds(office, 3))
+        gate.set()
+        await office.hear("echo: three")
+        assert [request.prompt for request in office.puppet.asked] == ["one", "two", "three"]
+
+
+async def test_what_is_written_meanwhile_goes_into_the_turn_where_the_provider_takes_it(
+    fake: Any, tmp_path: Path
+) -> None:
+    late = asyncio.Event()
+
+    async def take_words(request: TurnRequest) -> str:
+        steering = request.steering
+        assert steering is not None
+        steering.open()
+        words = [request.prompt]
+        async for text in steering.words():
+            words.append(text)
+            if len(words) == 3:
+                steering.close()
+        # What comes after its last word waits for a turn of its own.
+        await late.wait() if "the first" in words else None
+        return "heard: " + ", ".join(words)
+
+    rules = ChatRules(busy=BusyMode.STEER)
+    async with open_chat_office(tmp_path, PLATFORM, fake, take_words, rules=rules) as office:
+        office.puppet.takes_more = True
+        await office.pair()
+        await office.command("mode steer")
+        await office.hear("Into a turn that goes on with @lead, @coder")
+        await office.write("the first")
+        await until(lambda: len(office.puppet.asked) == 1)
+        await office.write("the second")
+        await until(lambda: "the second" in (office.puppet.asked[0].steering or Steering()).accepted)
+        await office.write("the third")
+        await until(lambda: not (office.puppet.asked[0].steering or Steering()).is_open)
+        late.set()
+        await office.hear("heard: the first, the second, the third")
+        await until(lambda: holds(office, 0))
+        page = await office.room.messages(scope="office", message_type="office.mail")
+        assert [message.state for message in page.messages] == [State.COMPLETED] * 3
+        assert len(office.puppet.asked) == 1
 
 
 async def test_progress_is_edited_into_one_message_where_the_platform_can(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Claude Code: its own events, failures and arguments."""
 
 import json
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from postroom.clock import SECOND, ManualClock
 from postroom.providers import Cause, ErrorKind, Permissions, Progress, TextChunk, ToolUse, TurnLimits, Usage
 from postroom.providers.claude import Claude
-from postroom.providers.protocol import SessionStarted
+from postroom.providers.fallback import run_with_fallback
+from postroom.providers.protocol import Finished, SessionStarted, TurnEvent
+from postroom.providers.steering import Steering
 from tests.providers.conftest import Office, tell
 
 K, C = ErrorKind, Cause
@@ -217,3 +220,51 @@ async def test_an_agent_that_may_only_read_has_no_tool_that_changes_anything(
     assert {"Bash", "Edit", "Write"} <= set(arguments[at + 1 : at + 5])
     await tell(claude, office.request(permissions=Permissions.WORKSPACE))
     assert "--disallowedTools" not in office.calls("claude")[1]["argv"]
+
+
+async def test_words_go_into_a_turn_while_it_goes_on(claude: Claude, office: Office) -> None:
+    steering = Steering()
+    told: list[TurnEvent] = []
+    request = office.request("the first", fake="steered echo", steering=steering)
+    async with aclosing(claude.run(request)) as events:
+        async for event in events:
+            told.append(event)
+            if isinstance(event, ToolUse) and event.state == "finished":
+                assert steering.offer("the second")
+    [answer] = [event for event in told if isinstance(event, Finished)]
+    assert "the first" in answer.text
+    assert "the second" in answer.text
+    assert not steering.offer("too late")
+
+
+async def test_words_that_come_with_the_answer_get_their_own_and_are_paid_once(
+    claude: Claude, office: Office
+) -> None:
+    steering = Steering()
+    told: list[TurnEvent] = []
+    request = office.request("the first", fake="echo", steering=steering)
+    async with aclosing(claude.run(request)) as events:
+        async for event in events:
+            told.append(event)
+            if isinstance(event, SessionStarted):
+                # The fake looks at its stdin only after it has answered.
+                assert steering.offer("the second")
+    [answer] = [event for event in told if isinstance(event, Finished)]
+    assert answer.text.index("the first") < answer.text.index("the second")
+    usages = [event for event in told if isinstance(event, Usage) and "opus" in event.model]
+    assert [usage.input_tokens for usage in usages] == [2460, 2460]
+    assert sum(usage.cost_usd or 0 for usage in usages) == pytest.approx(0.0364)
+
+
+async def test_words_that_a_failed_attempt_had_are_in_the_prompt_of_the_next(office: Office) -> None:
+    steering = Steering()
+    steering.open()
+    steering.offer("the second")
+    steering.close()
+    request = office.request("the first", fake="echo", steering=steering)
+    attempts = [(Claude(parent=office.parent, program="nowhere"), request)]
+    attempts.append((Claude(parent=office.parent), request))
+    events = [event async for event in run_with_fallback(attempts)]
+    [answer] = [event for event in events if isinstance(event, Finished)]
+    assert "the first" in answer.text
+    assert "the second" in answer.text

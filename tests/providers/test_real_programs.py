@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,18 @@ import pytest
 from postroom.providers import (
     Cause,
     ErrorKind,
+    Finished,
     Permissions,
     Provider,
     ToolDenied,
+    ToolUse,
     TurnLimits,
     TurnRequest,
 )
 from postroom.providers.claude import Claude
 from postroom.providers.codex import Codex, CodexServer
 from postroom.providers.opencode import OpenCode
+from postroom.providers.steering import Steering
 from tests.providers.conftest import tell
 from tests.providers.model_server import ModelServer, model_server
 
@@ -177,3 +181,21 @@ async def test_permissions_are_what_the_program_keeps_to(
 async def test_what_a_program_was_not_allowed_is_told(connect: Connect, ask: Ask) -> None:
     told = await tell(connect("shell"), ask("please USE-TOOL:touch /etc/made.txt"))
     assert [denied.name for denied in told.of(ToolDenied)] != []
+
+
+async def test_claude_code_takes_words_into_a_turn_that_goes_on(
+    connect: Connect, ask: Ask, program: str, server: ModelServer
+) -> None:
+    if program != "claude":
+        pytest.skip("only Claude Code takes more")
+    steering = Steering()
+    request = ask("USE-TOOL: sleep 3; echo done", permissions=Permissions.FULL, steering=steering)
+    answers: list[str] = []
+    async with aclosing(connect("shell").run(request)) as events:
+        async for event in events:
+            if isinstance(event, ToolUse) and event.state == "started":
+                assert steering.offer("THE-SECOND")
+            if isinstance(event, Finished):
+                answers.append(event.text)
+    assert len(answers) == 1
+    assert "THE-SECOND" in str(server.received[-1].body)

@@ -164,6 +164,7 @@ class ChannelRunners:
             answer=commands.answer,
             find_role=pairings.find_role,
             interrupt=self._interrupt,
+            steer=self._steer,
             files=files,
             # What agents send was copied there when they answered.
             folders=Folders(allowed=(files,), closed=(self._home,)),
@@ -178,7 +179,7 @@ class ChannelRunners:
     def _read_rules(self, name: str, options: Mapping[str, Any]) -> ChatRules:
         try:
             return ChatRules(
-                busy=BusyMode(options["busy"]) if options.get("busy") else None,
+                busy=BusyMode(options.get("busy") or BusyMode.QUEUE),
                 noise=NoiseLevel(options["noise"]) if options.get("noise") else None,
                 signature=options.get("signature"),
                 default_agent=options.get("default_agent"),
@@ -202,6 +203,9 @@ class ChannelRunners:
 
     def _interrupt(self, channel: str, sender_id: str) -> None:
         self._control.office.interrupt(channel, sender_id)
+
+    def _steer(self, channel: str, sender_id: str) -> None:
+        self._control.office.steer(channel, sender_id)
 
     async def _take(self, mail: Incoming, also: Also) -> IntakeResult:
         """By the office as it is at that moment."""

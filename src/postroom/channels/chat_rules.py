@@ -10,7 +10,7 @@ from postroom.office.chat_preferences import BusyMode, NoiseLevel
 class ChatRules(msgspec.Struct, frozen=True, kw_only=True):
     """None: as the office does it anyway."""
 
-    busy: BusyMode | None = None
+    busy: BusyMode = BusyMode.QUEUE
     noise: NoiseLevel | None = None
     signature: bool | None = None
     # Who gets what is addressed to nobody.

@@ -85,6 +85,7 @@ class Reception:
         answer: AnswerCommand = answer_nothing,
         find_role: FindRole = find_no_role,
         interrupt: Callable[[str, str], None] = lambda channel, sender: None,
+        steer: Callable[[str, str], None] = lambda channel, sender: None,
         taken: Callable[[Address], None] = lambda address: None,
     ) -> None:
         # Called when the office has a message: somebody is at work on it.
@@ -93,7 +94,7 @@ class Reception:
         self._loops = loops
         self._answer = answer
         self._find_role = find_role
-        self._interrupt = interrupt
+        self._announce = {BusyMode.INTERRUPT: interrupt, BusyMode.STEER: steer}
         self._room = room
         self._name = name
         self._channel = channel
@@ -231,8 +232,9 @@ class Reception:
             await self._room.run(c.Unit(commands=(*told, end), actor=self._room.actor))
             return
         if result.receipts:
-            if incoming.metadata.get("busy") == BusyMode.INTERRUPT and not result.repeated:
-                self._interrupt(self._name, received.sender_id)
+            announce = self._announce.get(incoming.metadata["busy"])
+            if announce is not None and not result.repeated:
+                announce(self._name, received.sender_id)
             self._taken(received.address)
 
     def tell_failure(self, message: Message) -> tuple[c.Command, ...]:

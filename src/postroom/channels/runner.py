@@ -68,6 +68,8 @@ class ChannelSetup(msgspec.Struct, frozen=True, kw_only=True):
     find_role: FindRole = find_no_role
     # Ends the turns that work for somebody, so that they begin again with what was written meanwhile.
     interrupt: Callable[[str, str], None] = lambda channel, sender: None
+    # Hands them what was written meanwhile, where their provider takes it.
+    steer: Callable[[str, str], None] = lambda channel, sender: None
 
 
 class ChannelRunner:
@@ -218,6 +220,7 @@ class ChannelRunner:
             answer=self._setup.answer,
             find_role=self._setup.find_role,
             interrupt=self._setup.interrupt,
+            steer=self._setup.steer,
             taken=signs.start,
         )
 

@@ -11,11 +11,13 @@ KIND = "chat.preferences"
 
 
 class BusyMode(StrEnum):
-    """What becomes of a message while the agent works for the same person."""
+    """What becomes of a message while the agent works for the same person: a turn of its own after it, a place
+    in the next one, the same turn anew with both, or the turn that goes on."""
 
     QUEUE = "queue"
     COLLECT = "collect"
     INTERRUPT = "interrupt"
+    STEER = "steer"
 
 
 class NoiseLevel(StrEnum):

@@ -93,7 +93,7 @@ class Office:
         self._lanes = [
             Lane(room, _worker(settings, agent, home, self._folder, tools), deps) for agent in present
         ]
-        self._signals = LaneSignals(room, self._look_up_here, self._interrupt_here)
+        self._signals = LaneSignals(room, self._look_up_here, self._interrupt_here, self._steer_here)
         self._defaults = Defaults(room, settings.channels.defaults)
         self._answering = _answering(settings)
         chats = [Chats(room, self._directory, self._folder / "chats")] if settings.replies.history else []
@@ -245,6 +245,22 @@ class Office:
             self._signals.send_interrupt(channel, sender_id)  # which is heard here too
         else:
             self._interrupt_here(channel, sender_id)
+
+    def steer(self, channel: str, sender_id: str) -> None:
+        """Into turns that work for this person goes what they wrote meanwhile; where the provider takes
+        nothing more, the turn begins again with it."""
+        if self._room.is_shared:
+            self._signals.send_steer(channel, sender_id)
+        else:
+            self._steer_here(channel, sender_id)
+
+    def list_steerable(self) -> list[str]:
+        """The agents whose providers take what comes into a turn that goes on."""
+        return [lane.agent for lane in self._lanes if lane.is_steerable]
+
+    def _steer_here(self, channel: str, sender_id: str) -> None:
+        for lane in self._lanes:
+            lane.steer(channel, sender_id)
 
     def _look_up_here(self) -> None:
         for lane in self._lanes:

@@ -122,7 +122,9 @@ async def _room(visit: PortalVisit, team: str) -> Renderable:
 
 def _composer(word: str, fields: dict[str, str], *, can_steer: bool = False) -> Renderable:
     """While a turn goes on, what is written can also be put into it at once."""
-    steer = button(name="steers", value="yes", title="The turn begins again, with this besides")["Steer"]
+    steer = button(
+        name="steers", value="yes", title="Into the turn that goes on, or it begins again with this"
+    )["Steer"]
     return div(".composer")[
         form(method="post", action="/chat/send", data_reset=True)[
             [input(type="hidden", name=name, value=value) for name, value in fields.items()],

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from postroom.providers.environment import child_environment
 from postroom.providers.failures import Product
 from postroom.providers.mcp import read_servers
 from postroom.providers.protocol import Permissions, TurnRequest, TurnStream
+from postroom.providers.steering import Steering
 from postroom.providers.turn_folders import turn_folder
 from postroom.providers.verdict import guarded
 
@@ -66,6 +67,8 @@ LAST_BLOCK = "(end of message)"
 
 
 class Claude:
+    takes_more = True  # between two tools, or after its answer as a second one
+
     def __init__(
         self,
         *,
@@ -108,16 +111,25 @@ class Claude:
         environment = child_environment(request, self._parent, own=self._own, settings=self._settings)
         if request.permissions is Permissions.FULL:
             environment["IS_SANDBOX"] = "1"  # without it the program refuses to do as root what FULL asks for
-        content = [{"type": "text", "text": request.prompt}, {"type": "text", "text": LAST_BLOCK}]
-        message = {"type": "user", "message": {"role": "user", "content": content}}
         return Invocation(
             program=self._program,
             arguments=tuple(_arguments(request, folder)),
-            stdin=json.dumps(message) + "\n",
+            stdin=_describe_message(request.prompt),
+            more=None if request.steering is None else _describe_more(request.steering),
             environment=environment,
             homes=(home := _home(environment), Path(environment.get("HOME", "/")) / ".claude.json"),
             configuration=(folder, *(home / name for name in CONFIGURATION)),
         )
+
+
+def _describe_message(text: str) -> str:
+    content = [{"type": "text", "text": text}, {"type": "text", "text": LAST_BLOCK}]
+    return json.dumps({"type": "user", "message": {"role": "user", "content": content}}) + "\n"
+
+
+async def _describe_more(steering: Steering) -> AsyncIterator[str]:
+    async for text in steering.words():
+        yield _describe_message(text)
 
 
 def _home(environment: Mapping[str, str]) -> Path:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from postroom.clock import Clock, micros
 from postroom.providers.cli import EventReader, count_of, summary_of
 from postroom.providers.failures import Product
@@ -39,6 +41,9 @@ class ClaudeReader(EventReader):
         self._tools: dict[str, str] = {}
         self._error_code = ""
         self._limit_ends: int | None = None
+        # Answers of the same run, before the one to what came late; and what they have cost.
+        self._earlier: list[str] = []
+        self._counted: dict[str, Usage] = {}
 
     def read_event(self, event: dict[str, Any]) -> Iterator[TurnEvent]:
         match event.get("type"):
@@ -63,6 +68,8 @@ class ClaudeReader(EventReader):
     def _system(self, event: dict[str, Any]) -> Iterator[TurnEvent]:
         match event.get("subtype"):
             case "init":
+                if isinstance(self.verdict, Finished):
+                    self._earlier, self.verdict = [self.verdict.text], None
                 self._model = str(event.get("model") or self._model)
                 yield from self.session(event.get("session_id"))
                 for server in _dicts(event.get("mcp_servers")):
@@ -158,8 +165,9 @@ class ClaudeReader(EventReader):
         yield from self.session(event.get("session_id"))
         answer = event.get("result")
         stop = event.get("stop_reason")
+        text = answer if isinstance(answer, str) else self._last_text
         self.verdict = Finished(
-            text=answer if isinstance(answer, str) else self._last_text,
+            text="\n\n".join(filter(None, [*self._earlier, text])),
             stop_reason=stop if stop == "max_tokens" else "",
         )
 
@@ -186,7 +194,7 @@ class ClaudeReader(EventReader):
         if isinstance(models, dict) and models:
             for model, counts in models.items():
                 if isinstance(counts, dict):
-                    yield Usage(
+                    usage = Usage(
                         provider=self.name,
                         vendor=self._vendor,
                         model=model,
@@ -196,6 +204,9 @@ class ClaudeReader(EventReader):
                         output_tokens=count_of(counts.get("outputTokens")),
                         cost_usd=self._cost(counts.get("costUSD")),
                     )
+                    # The sums of a run grow with each of its answers.
+                    yield _subtract(usage, self._counted.get(model))
+                    self._counted[model] = usage
             return
         counts = event.get("usage")
         if isinstance(counts, dict):
@@ -219,6 +230,20 @@ class ClaudeReader(EventReader):
 
 def _dicts(value: object) -> list[dict[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _subtract(usage: Usage, counted: Usage | None) -> Usage:
+    if counted is None:
+        return usage
+    costs = (usage.cost_usd, counted.cost_usd)
+    return msgspec.structs.replace(
+        usage,
+        input_tokens=max(0, usage.input_tokens - counted.input_tokens),
+        cache_read_tokens=max(0, usage.cache_read_tokens - counted.cache_read_tokens),
+        cache_write_tokens=max(0, usage.cache_write_tokens - counted.cache_write_tokens),
+        output_tokens=max(0, usage.output_tokens - counted.output_tokens),
+        cost_usd=None if costs[0] is None else max(0.0, costs[0] - (costs[1] or 0.0)),
+    )
 
 
 def _counts_something(usage: Usage) -> bool:

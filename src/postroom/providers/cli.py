@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,14 @@ SETUP_FAILED = re.compile(r"bwrap: |postroom: the sandbox ")
 class Invocation(msgspec.Struct, frozen=True, kw_only=True):
     """`homes` are the folders and files the program keeps its own things in, and `configuration` what it
     reads only: in a sandbox, nothing else of its user's is there. A program with a sandbox of its own makes
-    none with `bare_arguments`."""
+    none with `bare_arguments`. With `more`, stdin stays open for what comes from there until the program has
+    given its answer."""
 
     program: str
     arguments: tuple[str, ...]
     stdin: str
     environment: Mapping[str, str]
+    more: AsyncIterator[str] | None = None
     homes: tuple[Path, ...] = ()
     configuration: tuple[Path, ...] = ()
     bare_arguments: tuple[str, ...] | None = None
@@ -137,6 +139,7 @@ async def run_program(invocation: Invocation, reader: EventReader) -> TurnStream
         program=program,
         arguments=invocation.arguments,
         stdin=invocation.stdin.encode(errors="replace"),
+        more=invocation.more,
         folder=request.workspace,
         environment=invocation.environment,
         limits=request.limits,
@@ -147,9 +150,16 @@ async def run_program(invocation: Invocation, reader: EventReader) -> TurnStream
         except SandboxUnavailable as error:
             yield failure(product, ErrorKind.INVALID, cause=Cause.SANDBOX, detail=str(error))
             return
-        async with aclosing(_run(command, reader, secrets)) as events:
-            async for event in events:
-                yield event
+        steering = request.steering if invocation.more is not None else None
+        if steering is not None:
+            steering.open()
+        try:
+            async with aclosing(_run(command, reader, secrets)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            if steering is not None:
+                steering.close()
 
 
 def _confine(
@@ -180,6 +190,8 @@ async def _run(command: ProcessCommand, reader: EventReader, secrets: list[str])
                     if reader.verdict is None:
                         child.settle(None)
                     else:
+                        if request.steering is not None:
+                            request.steering.close()
                         child.settle(0 if reader.urgent else request.limits.grace)
         except ProcessLimitReached as limit:
             stopped = _stopped(reader, limit.cause, child.stderr)

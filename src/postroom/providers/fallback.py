@@ -38,7 +38,7 @@ async def run_with_fallback(attempts: Sequence[tuple[Provider, TurnRequest]]) ->
     for position, (provider, request) in enumerate(attempts):
         acted = False
         failed: Failed | None = None
-        async with aclosing(provider.run(request)) as events:
+        async with aclosing(provider.run(_with_accepted(request))) as events:
             async for event in events:
                 acted = acted or isinstance(event, ToolUse)
                 if isinstance(event, Failed):
@@ -55,6 +55,13 @@ async def run_with_fallback(attempts: Sequence[tuple[Provider, TurnRequest]]) ->
             following = attempts[position + 1][0].name
             yield Progress(kind="fallback", text=f"{provider.name}: {failed.message} Trying {following}.")
     yield _most_hopeful(failures)
+
+
+def _with_accepted(request: TurnRequest) -> TurnRequest:
+    """What came while an earlier attempt went on is not lost with it."""
+    if request.steering is None or not request.steering.accepted:
+        return request
+    return msgspec.structs.replace(request, prompt="\n\n".join([request.prompt, *request.steering.accepted]))
 
 
 def _most_hopeful(failures: list[tuple[str, Failed]]) -> Failed:

@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 from asyncio.subprocess import SubprocessStreamProtocol
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -28,7 +28,7 @@ _MINDER_FILE = Path(minder.__file__)
 
 class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     """`wrappers` is how many processes, each the only child of the one before, stand around the program:
-    they end with it, and are not asked to end before."""
+    they end with it, and are not asked to end before. `more` follows `stdin` as it comes."""
 
     program: str
     arguments: tuple[str, ...]
@@ -37,6 +37,7 @@ class ProcessCommand(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
     limits: TurnLimits
     wrappers: int = 0
+    more: AsyncIterator[str] | None = None
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,6 +228,10 @@ class Child:
         with contextlib.suppress(ConnectionError):
             self._process.stdin.write(self._command.stdin)
             await self._process.stdin.drain()
+            if self._command.more is not None:
+                async for text in self._command.more:
+                    self._process.stdin.write(text.encode(errors="replace"))
+                    await self._process.stdin.drain()
         self._process.stdin.close()
 
     async def _read_stderr(self) -> None:

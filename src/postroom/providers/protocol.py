@@ -11,6 +11,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from postroom.providers.steering import Steering
+
 
 class ErrorKind(StrEnum):
     """What to do about a failure; `Cause` says more precisely what it was."""
@@ -109,7 +111,8 @@ class SessionTotal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn to execute. `session_id` is the one to go on with; None begins a new session, always."""
+    """One turn to execute. `session_id` is the one to go on with; None begins a new session, always.
+    `steering` is for providers with `takes_more`; the others leave it shut."""
 
     agent_id: str
     prompt: str
@@ -125,6 +128,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     permissions: Permissions = Permissions.WORKSPACE
     sandbox: Sandbox = NO_SANDBOX
     limits: TurnLimits = TurnLimits()
+    steering: Steering | None = None
 
 
 class SessionStarted(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="session_started"):

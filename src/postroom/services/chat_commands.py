@@ -204,7 +204,17 @@ class ChatCommands:
             command = put_preferences(asked.channel, asked.chat, wanted, self._room.actor)
             await self._room.run(command)
         busy, noise = wanted.busy or "as the channel does", wanted.noise or "as the channel does"
-        return f"While an agent is busy: {busy}. What you hear: {noise}. {'' if words else MODES}".strip()
+        told = f"While an agent is busy: {busy}. What you hear: {noise}."
+        if wanted.busy is BusyMode.STEER:
+            told += f" {self._tell_steerable()}"
+        return told if words else f"{told} {MODES}"
+
+    def _tell_steerable(self) -> str:
+        agents = self._control.office.list_steerable()
+        if not agents:
+            return "No agent's provider takes a message into a turn, so the turn begins again with both."
+        named = ", ".join(f"@{agent}" for agent in agents)
+        return f"Into a turn that goes on with {named}; with any other agent the turn begins again with both."
 
     async def _approve(self, asked: ChatRequest, role: SenderRole, words: Sequence[str]) -> str:
         if words and len(words[0]) == CODE_CHARS and role is SenderRole.OWNER:

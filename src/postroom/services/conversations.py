@@ -85,7 +85,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     """Paths in the room's folder of files."""
     steers: bool = False
-    """A turn for the same person that goes on now ends, and begins again with this besides."""
+    """It goes into a turn for the same person that goes on now; or that begins again, with this besides."""
 
 
 class SentMessage(msgspec.Struct, frozen=True):
@@ -179,7 +179,7 @@ class ConversationService(OfficeService):
         if taken.repeated and not (repeat_ok and is_same):
             raise DuplicateMessage(message_id=message_id)
         if draft.steers and taken.receipts and not taken.repeated:
-            control.office.interrupt(draft.channel, draft.sender_id or "")
+            control.office.steer(draft.channel, draft.sender_id or "")
         return SentMessage(message_id, taken.notice, bool(taken.receipts))
 
     async def _check_files(self, paths: tuple[str, ...], limits: "LimitSettings") -> tuple[str, ...]:

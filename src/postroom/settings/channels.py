@@ -24,8 +24,9 @@ class ChannelPart(SharedPart):
     default_agent: str | None = Field(
         default=None, description="Who gets what is addressed to nobody; guests write to nobody else"
     )
-    busy: Literal["queue", "collect", "interrupt"] | None = Field(
-        default=None, description="What becomes of a message while the agent works for the same person"
+    busy: Literal["queue", "collect", "interrupt", "steer"] | None = Field(
+        default=None,
+        description="What becomes of a message while the agent works for the same person; `queue` if not set",
     )
     noise: Literal["final", "progress", "steps"] | None = Field(
         default=None, description="What people hear besides the answer"

@@ -64,9 +64,19 @@ class FakeClaude(Stage):
         self.session = self.choose_session(options)
         self.play()
         self.misbehave_last()
+        # What came too late for the turn is another one of the same run; the end of stdin ends the run.
+        while late := self.read_input():
+            self.prompt = late
+            self.answers += 1
+            self.play()
         self.leave(1 if self.failed else 0)
 
     failed = False
+    answers = 1
+
+    def read_input(self) -> str:
+        """One message a line: the turn begins with the first, while stdin is still open."""
+        return sys.stdin.buffer.readline().decode()
 
     def choose_session(self, options: Options) -> str:
         asked, chosen = options.get("--resume"), options.get("--session-id")
@@ -119,6 +129,10 @@ class FakeClaude(Stage):
             self.say(self.retry(529, "overloaded"), self.retry(529, "overloaded", attempt=2))
         if self.does("tool"):
             self.use_tool()
+        if self.does("steered"):
+            # Between two tools it takes up what has been written meanwhile.
+            self.use_tool()
+            self.prompt += self.read_input()
         text = self.answer()
         if text and not self.does("only-result"):
             self.stream(text)
@@ -208,13 +222,14 @@ class FakeClaude(Stage):
     def result(self, subtype: str, is_error: bool, **fields: Any) -> dict[str, Any]:
         usage = {"input_tokens": 2460, "cache_creation_input_tokens": 600, "cache_read_input_tokens": 1800}
         main = {
-            "inputTokens": 2460,
-            "outputTokens": 50,
-            "cacheReadInputTokens": 1800,
-            "cacheCreationInputTokens": 600,
-            "costUSD": 0.0182,
+            "inputTokens": 2460 * self.answers,
+            "outputTokens": 50 * self.answers,
+            "cacheReadInputTokens": 1800 * self.answers,
+            "cacheCreationInputTokens": 600 * self.answers,
+            "costUSD": 0.0182 * self.answers,
         }
-        small = {"inputTokens": 10, "outputTokens": 5, "costUSD": 0.0001}
+        small = {"inputTokens": 10 * self.answers, "outputTokens": 5 * self.answers}
+        small["costUSD"] = 0.0001 * self.answers
         models = {"claude-opus-4-8[1m]": main, "claude-haiku-4-5": small}
         return {
             "type": "result",
@@ -224,7 +239,7 @@ class FakeClaude(Stage):
             "num_turns": 2,
             "stop_reason": "end_turn",
             "session_id": getattr(self, "session", "none"),
-            "total_cost_usd": 0.0183,
+            "total_cost_usd": 0.0183 * self.answers,
             "usage": {**usage, "output_tokens": 50},
             "modelUsage": {} if self.does("no-model-usage") else models,
             "permission_denials": [],

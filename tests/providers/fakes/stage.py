@@ -47,10 +47,13 @@ class Stage:
         return "x" * 100_000 if self.does("long") else "" if self.does("empty") else SAID
 
     def read_prompt(self) -> None:
-        self.prompt = sys.stdin.buffer.read().decode()
+        self.prompt = self.read_input()
         call = {"argv": self.arguments, "env": dict(os.environ), "stdin": self.prompt, "cwd": os.getcwd()}
         with open(f"{self.state}/{self.program}.calls", "a") as file:
             file.write(json.dumps(call) + "\n")
+
+    def read_input(self) -> str:
+        return sys.stdin.buffer.read().decode()
 
     def sessions(self) -> dict[str, Any]:
         """One file each, since turns run side by side."""

@@ -72,17 +72,17 @@ async def test_the_same_message_is_never_taken_twice(office: ServedOffice) -> No
     assert len(await talks.history(office.owner)) == 1
 
 
-async def test_what_steers_ends_the_turns_for_its_person_and_nothing_else_does(
+async def test_what_steers_reaches_the_turns_for_its_person_and_nothing_else_does(
     office: ServedOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended: list[tuple[str, str]] = []
-    monkeypatch.setattr(office.control.office, "interrupt", lambda *whose: ended.append(whose))
+    steered: list[tuple[str, str]] = []
+    monkeypatch.setattr(office.control.office, "steer", lambda *whose: steered.append(whose))
     send = office.services.conversations.send
     await send(office.owner, Draft(text="@coder begin", channel="web", sender_id="ann", message_id="1"))
     steering = Draft(text="@coder no, wait", channel="web", sender_id="ann", message_id="2", steers=True)
     await send(office.owner, steering)
     await send(office.owner, steering, repeat_ok=True)
-    assert ended == [("web", "ann")]
+    assert steered == [("web", "ann")]
 
 
 async def test_what_is_too_long_changes_nothing(office: ServedOffice) -> None:

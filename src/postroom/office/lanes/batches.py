@@ -31,6 +31,9 @@ class Batch(msgspec.Struct, frozen=True):
     earlier: tuple[Message, ...] = ()
     later: tuple[Message, ...] = ()
 
+    def with_later(self, messages: Sequence[Message]) -> "Batch":
+        return Batch(self.primary, self.earlier, (*self.later, *messages))
+
     @property
     def company(self) -> tuple[Message, ...]:
         return (*self.earlier, *self.later)
@@ -60,12 +63,12 @@ class Batch(msgspec.Struct, frozen=True):
         texts = [f"[{_some_posts(len(left_out))} left out]"] if left_out else []
         for message in mail:
             if message.id not in left_out:
-                text = _addressed(message)
+                text = address_text(message)
                 texts.append(text if message.subscription is None else _short(text))
         return BETWEEN.join(texts)
 
 
-def _addressed(message: Message) -> str:
+def address_text(message: Message) -> str:
     """A leader reads for which team it is asked; what a teammate wrote says so itself."""
     team = team_of(message)
     if message.from_agent is not None or message.subscription is not None or team is None:

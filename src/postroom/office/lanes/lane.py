@@ -15,7 +15,7 @@ from postroom.errors import ClaimLost, PostroomError, StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
 from postroom.office import queues
-from postroom.office.lanes.batches import Batch, group, join
+from postroom.office.lanes.batches import Batch, group, join, person_of
 from postroom.office.lanes.slots import LanePlaces
 from postroom.office.lanes.turn_runner import TurnDependencies, TurnRunner, Worker
 from postroom.office.ports import RoomPort
@@ -41,10 +41,15 @@ class Lane:
         self._places = deps.slots.lanes_of(worker.choices[0].provider)
         self._claimed: dict[str, Message] = {}
         self._in_hand: tuple[Batch, asyncio.Task[None]] | None = None
+        self._handing_in: asyncio.Task[None] | None = None
 
     @property
     def agent(self) -> str:
         return self._agent
+
+    @property
+    def is_steerable(self) -> bool:
+        return self._runner.is_steerable
 
     def stop(self) -> None:
         """After the turn in hand; what was claimed besides is given back."""
@@ -56,10 +61,42 @@ class Lane:
 
     def interrupt(self, channel: str, sender_id: str) -> None:
         """End the turn in hand if it is for this person: it begins again, with what came meanwhile."""
-        if self._in_hand is not None:
-            primary = self._in_hand[0].primary
-            if (primary.channel, primary.sender_id) == (channel, sender_id):
-                self._drop("its person wrote more")
+        if self._works_for(channel, sender_id):
+            self._drop("its person wrote more")
+
+    def steer(self, channel: str, sender_id: str) -> None:
+        """What this person wrote goes into the turn in hand, if it is theirs; or else that begins again."""
+        if self._runner.takes_more and self._in_hand is not None and self._works_for(channel, sender_id):
+            handing_in = self._hand_in(self._in_hand[0], self._handing_in)
+            self._handing_in = asyncio.create_task(handing_in)
+        else:
+            self.interrupt(channel, sender_id)
+
+    def _works_for(self, channel: str, sender_id: str) -> bool:
+        if self._in_hand is None:
+            return False
+        primary = self._in_hand[0].primary
+        return (primary.channel, primary.sender_id) == (channel, sender_id)
+
+    async def _hand_in(self, batch: Batch, before: asyncio.Task[None] | None) -> None:
+        """What the turn does not take any more waits for the next one."""
+        if before is not None:
+            await asyncio.gather(before, return_exceptions=True)
+        inbox, person = queues.inbox(self._agent), person_of(batch.primary)
+        try:
+            waiting = await self._room.messages(queue=inbox, state="pending", limit=AT_ONCE)
+            wanted = [
+                each.id
+                for each in waiting.messages
+                if each.from_agent is None and not each.attempts and person_of(each) == person
+            ]
+            mail = await self._claim(inbox, ids=wanted, limit=len(wanted)) if wanted else []
+        except PostroomError as error:
+            log.warning("what came for the turn of @%s waits for the next: %s", self._agent, error)
+            return
+        taken = {message.id: message for message in mail if self._runner.take_more(message)}
+        self._claimed |= taken
+        await self._release([each for each in mail if each.id not in taken])
 
     async def run(self) -> None:
         try:
@@ -269,6 +306,9 @@ class Lane:
             await self._refuse(batch, error)
         finally:
             self._in_hand = None
+            if self._handing_in is not None:
+                await asyncio.gather(self._handing_in, return_exceptions=True)
+                self._handing_in = None
         return True
 
     async def _refuse(self, batch: Batch, error: Exception) -> None:

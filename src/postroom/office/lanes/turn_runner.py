@@ -19,7 +19,7 @@ from postroom.office.guards.admissions import TurnAdmission
 from postroom.office.guards.budgets import DOLLAR
 from postroom.office.guards.metering import metered
 from postroom.office.intake.routing import OfficeDirectory
-from postroom.office.lanes.batches import Batch, is_combined, text_of
+from postroom.office.lanes.batches import Batch, address_text, is_combined, text_of
 from postroom.office.lanes.slots import Slots, Starting
 from postroom.office.plugins import HookContext, PluginRegistry, fitting
 from postroom.office.ports import RoomPort
@@ -45,6 +45,7 @@ from postroom.providers.protocol import (
     TurnStream,
 )
 from postroom.providers.registry import Choice, Registry
+from postroom.providers.steering import Steering
 
 log = logging.getLogger("postroom.office")
 
@@ -95,6 +96,29 @@ class TurnRunner:
         self._limits = RateLimits(room, worker.agent, tuple(choice.provider for choice in worker.choices))
         self._wait = AgentWait()
         """For its provider, as the store had it when the batch in hand came; only its lane changes it."""
+        self._steering = Steering()
+        self._joined: list[Message] = []
+
+    @property
+    def is_steerable(self) -> bool:
+        """Whether the agent's first provider takes more while a turn goes on."""
+        try:
+            provider = self._deps.registry.get(self._worker.choices[0].provider)
+        except NotFound:
+            return False
+        return bool(getattr(provider, "takes_more", False))
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether the turn in hand can take what its person writes meanwhile."""
+        return self._steering.is_open
+
+    def take_more(self, message: Message) -> bool:
+        """Into the turn in hand: then it is settled with it."""
+        if not self._steering.offer(address_text(message)):
+            return False
+        self._joined.append(message)
+        return True
 
     async def serve(self, batch: Batch) -> None:
         """Unless a rate limit still holds, or a guard turns it away: then it waits, and there is nothing to
@@ -131,10 +155,10 @@ class TurnRunner:
         deps, agent = self._deps, self._worker.agent
         log.info("@%s begins: %s", agent, _named(batch))
         session = await deps.sessions.of(batch.primary, agent)
-        turn = await self._take_turn(batch, session, admission, progress)
+        turn, batch = await self._take_turn(batch, session, admission, progress)
         if session.begun and _cannot_go_on(turn):
             session = await self._renew(batch, session, turn)
-            turn = await self._take_turn(batch, session, admission, self._progress(batch))
+            turn, batch = await self._take_turn(batch, session, admission, self._progress(batch))
         reply = ReplyText("")
         if isinstance(turn.verdict, Finished):
             answer = turn.verdict.text
@@ -244,10 +268,13 @@ class TurnRunner:
 
     async def _take_turn(
         self, batch: Batch, session: ProviderSession, admission: TurnAdmission, progress: TurnProgress
-    ) -> TurnResult:
+    ) -> tuple[TurnResult, Batch]:
+        """And the batch with what was taken into the turn."""
+        self._steering, self._joined = Steering(), []
         turn = await self._run_turn(batch, session, admission, progress)
+        self._steering.close()
         admission.took(turn)
-        return turn
+        return turn, batch.with_later(self._joined)
 
     async def _run_turn(
         self, batch: Batch, session: ProviderSession, admission: TurnAdmission, progress: TurnProgress
@@ -292,6 +319,7 @@ class TurnRunner:
             permissions=worker.permissions,
             sandbox=worker.sandbox,
             mcp_config=worker.tools(worker.agent, batch.primary.id) if worker.tools is not None else None,
+            steering=self._steering if batch.primary.from_agent is None else None,
         )
 
     async def _stream(self, request: TurnRequest, session: ProviderSession, starting: Starting) -> TurnStream:
