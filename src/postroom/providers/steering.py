@@ -30,7 +30,7 @@ class Steering:
         self._is_open = True
 
     def close(self) -> None:
-        """The provider has given its answer: nothing more is accepted, what was accepted is still handed on."""
+        """Once the answer is given: nothing more is accepted; what was accepted is still handed on."""
         self._is_open = False
         self._changed.set()
 
