@@ -11,8 +11,8 @@ KIND = "chat.preferences"
 
 
 class BusyMode(StrEnum):
-    """What becomes of a message while the agent works for the same person: a turn of its own after it, a place
-    in the next one, the same turn anew with both, or the turn that goes on."""
+    """What becomes of a message while the agent works for the same person: a turn of its own after that, a
+    place in the next one, the same turn anew with both, or the turn that goes on."""
 
     QUEUE = "queue"
     COLLECT = "collect"
