@@ -170,8 +170,8 @@ class Soak:
 
     @property
     def may_be_lost(self) -> int:
-        """Signal forgets what it has told: a kill at that moment loses one message."""
-        return self._kills if self._platform.name == "signal" else 0
+        """What these forget as soon as it is told: a kill at that moment loses one message."""
+        return self._kills if self._platform.name in ("signal", "whatsapp_personal") else 0
 
     async def _greet(self, fake: Any) -> None:
         """The first message of each chat is told without trouble: from then on its place is kept."""

@@ -77,6 +77,8 @@ class ChannelRunners:
             found[name] = {"running": not one.task.done(), "receiving": status.receiving}
             if status.problem is not None:
                 found[name]["problem"] = status.problem
+            if status.pairing is not None:
+                found[name]["pairing"] = status.pairing
         return found
 
     async def start(self, channel: str) -> bool:

@@ -49,6 +49,8 @@ class Channel(ABC):
     """One bot on one platform. It keeps nothing that must outlive the process."""
 
     capabilities: ClassVar[Capabilities]
+    # What a phone scans to link this channel with its account, while that is waited for.
+    pairing: str | None = None
 
     @abstractmethod
     async def receive(self, store: EnvelopeStore) -> None:

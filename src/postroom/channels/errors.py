@@ -89,6 +89,13 @@ class ChannelNotReceiving(PostroomError):
     http_status = 502
 
 
+class ChannelUnlinked(PostroomError):
+    """The channel {channel} is not linked with a phone. Scan its code: postroom channel setup {channel}"""
+
+    code = "CHANNEL_UNLINKED"
+    http_status = 409
+
+
 class ChannelMisconfigured(PostroomError):
     """The channel {channel} cannot work: {reason}"""
 

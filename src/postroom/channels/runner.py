@@ -14,7 +14,7 @@ from postroom.channels.channel import Channel, WebhookAnswer, WebhookRequest
 from postroom.channels.chat_lanes import ChatLanes
 from postroom.channels.chat_rules import ChatRules
 from postroom.channels.delivery_worker import MAX_AGE_S, DeliveryWorker, read_address
-from postroom.channels.errors import ChannelMisconfigured
+from postroom.channels.errors import ChannelMisconfigured, ChannelUnlinked
 from postroom.channels.intake_queue import intake, open_intake, read_chat
 from postroom.channels.loop_guard import LoopGuard
 from postroom.channels.pauses import Pauses, Sleep, Stopping
@@ -41,6 +41,7 @@ log = logging.getLogger("postroom.channels")
 
 RETRY_S = 1.0
 RETRY_CAP_S = 60.0
+UNLINKED_S = 2.0
 
 
 class ChannelStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,8 @@ class ChannelStatus(msgspec.Struct, frozen=True, kw_only=True):
     running: bool = False
     receiving: bool = False
     problem: str | None = None
+    # What a phone must scan first.
+    pairing: str | None = None
 
 
 class ChannelSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +191,11 @@ class ChannelRunner:
                 pause = RETRY_S
             except (StoreClosed, Stopping):
                 raise
+            except ChannelUnlinked as problem:
+                if self._status.problem != str(problem):
+                    log.warning("%s", problem)
+                self._complain(str(problem))
+                pause = UNLINKED_S
             except ChannelMisconfigured as problem:
                 self._complain(str(problem))
                 log.error("%s", problem)
@@ -201,7 +209,7 @@ class ChannelRunner:
             pause = min(RETRY_CAP_S, pause * 2)
 
     def _complain(self, problem: str) -> None:
-        self._status = ChannelStatus(running=True, problem=problem)
+        self._status = ChannelStatus(running=True, problem=problem, pairing=self._channel.pairing)
         self._settled.set()
 
     def _make_reception(self, pauses: Pauses, signs: TypingSigns) -> Reception:

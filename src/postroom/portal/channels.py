@@ -4,8 +4,10 @@ from collections.abc import Container
 from typing import Any
 
 from htpy import Renderable, button, code, dialog, div, form, h2, input, p, span, td
+from markupsafe import Markup
 
 from postroom.errors import InvalidField
+from postroom.portal.charts import draw_qr
 from postroom.portal.parts import (
     act_button,
     show_empty,
@@ -161,7 +163,10 @@ def _channel(name: str, status: dict[str, Any]) -> Renderable:
     return show_row(
         td[name],
         td[show_state("completed", "connected") if runs else show_state("cancelled", "stopped")],
-        td(".text")[str(status.get("problem") or "")],
+        td(".text")[
+            str(status.get("problem") or ""),
+            div[Markup(draw_qr(str(scanned)))] if (scanned := status.get("pairing")) else None,
+        ],
         td(".num")[
             span(".gap")[
                 act_button("Restart" if runs else "Start", "/channels/start", {"name": name}, kind="plain"),

@@ -13,6 +13,8 @@ class ChannelGuide:
     looks: str = ""
     where: str = ""
     fields: tuple[str, ...] = ()
+    # Nobody is asked whether they want it.
+    is_risky: bool = False
 
     @property
     def asks(self) -> tuple[str, ...]:
@@ -66,6 +68,12 @@ GUIDES = {
         "Signal",
         where="signal-cli daemon --tcp --receive-mode=manual, with an account that is registered.",
         fields=("account",),
+    ),
+    "whatsapp_personal": ChannelGuide(
+        "WhatsApp, a personal account",
+        where="Its phone scans a code. Beware: programs on personal accounts are against WhatsApp's terms,"
+        " and accounts are closed for it. Use a number that you can lose, or the business API (whatsapp).",
+        is_risky=True,
     ),
     "webhook": ChannelGuide(
         "Webhook", where="Any program that can send and take signed requests.", fields=("secret", "url")

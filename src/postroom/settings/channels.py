@@ -106,6 +106,15 @@ class SignalChannelSettings(ChannelPart):
     port: Port = Field(default=7583, description="Its port")
 
 
+class PersonalWhatsAppChannelSettings(ChannelPart):
+    session: str | None = Field(
+        default=None, description="The file of the linked device; in the home folder if not set"
+    )
+    bridge: str | None = Field(
+        default=None, description="HOST:PORT of a bridge that runs elsewhere, instead of one of our own"
+    )
+
+
 class WebhookChannelSettings(ChannelPart):
     secret: Secret | None = Field(default=None, description="By which both sides sign what they send")
     url: str | None = Field(default=None, description="Where answers are posted")
@@ -121,6 +130,7 @@ class ChannelSettings(SharedPart):
     matrix: MatrixChannelSettings = MatrixChannelSettings()
     signal: SignalChannelSettings = SignalChannelSettings()
     webhook: WebhookChannelSettings = WebhookChannelSettings()
+    whatsapp_personal: PersonalWhatsAppChannelSettings = PersonalWhatsAppChannelSettings()
     defaults: dict[str, str] = Field(
         default_factory=dict, description="By chat: the agent or team it writes to without an @"
     )

@@ -25,6 +25,7 @@ from postroom.testing.platforms.transcript import Act, Attachment, Delivery, Off
 from postroom.testing.platforms.webhook import FakeWebhook
 from postroom.testing.platforms.whatsapp import FakeWhatsApp
 from postroom.testing.platforms.whatsapp.messages import MessageTemplate
+from postroom.testing.platforms.whatsapp_personal import FakePersonalWhatsApp
 
 __all__ = [
     "Act",
@@ -36,6 +37,7 @@ __all__ = [
     "FakeDiscord",
     "FakeMail",
     "FakeMatrix",
+    "FakePersonalWhatsApp",
     "FakePlatform",
     "FakePlatformFailure",
     "FakeSignal",

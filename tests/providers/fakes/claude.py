@@ -228,8 +228,11 @@ class FakeClaude(Stage):
             "cacheCreationInputTokens": 600 * self.answers,
             "costUSD": 0.0182 * self.answers,
         }
-        small = {"inputTokens": 10 * self.answers, "outputTokens": 5 * self.answers}
-        small["costUSD"] = 0.0001 * self.answers
+        tokens, cost = {"inputTokens": 10, "outputTokens": 5}, 0.0001
+        small = {
+            **{name: count * self.answers for name, count in tokens.items()},
+            "costUSD": cost * self.answers,
+        }
         models = {"claude-opus-4-8[1m]": main, "claude-haiku-4-5": small}
         return {
             "type": "result",

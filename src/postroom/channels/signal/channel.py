@@ -21,8 +21,8 @@ from postroom.channels.errors import (
     SendProblem,
     Undeliverable,
 )
+from postroom.channels.line_rpc import LineRpc, RpcLost, RpcRefusal, RpcUnreachable, connect_to
 from postroom.channels.model import Address, Envelope, Piece, ReceivedFile, ReceivedMessage
-from postroom.channels.signal.daemon import DaemonLost, DaemonRefusal, DaemonUnreachable, SignalDaemon
 from postroom.channels.signal.markup import CAPABILITIES, render_styles
 
 RECEIVE_S = 30
@@ -42,8 +42,8 @@ class SignalChannel(Channel):
             raise ChannelMisconfigured(channel=name, reason=reason)
         host, port = str(options.get("host") or "127.0.0.1"), int(options.get("port") or 7583)
         # Waiting for messages must not hold up what is sent.
-        self._receiving = SignalDaemon(host, port)
-        self._sending = SignalDaemon(host, port)
+        self._receiving = LineRpc(connect_to(host, port))
+        self._sending = LineRpc(connect_to(host, port))
         self._one_at_a_time = asyncio.Lock()
 
     async def close(self) -> None:
@@ -56,7 +56,7 @@ class SignalChannel(Channel):
                 told = await self._receiving.call(
                     "receive", account=self._account, timeout=RECEIVE_S, maxMessages=1
                 )
-            except DaemonRefusal as refusal:
+            except RpcRefusal as refusal:
                 if refusal.code != USER_ERROR:
                     raise
                 reason = f"signal-cli refuses: {refusal}. Start its daemon with --receive-mode=manual."
@@ -98,11 +98,11 @@ class SignalChannel(Channel):
         try:
             async with self._one_at_a_time:
                 return await self._sending.call(method, **request)
-        except DaemonUnreachable as error:
+        except RpcUnreachable as error:
             raise NotSent(f"signal-cli could not be reached ({error}).") from error
-        except DaemonLost as error:
+        except RpcLost as error:
             raise MaybeSent("The connection to signal-cli broke before it answered.") from error
-        except DaemonRefusal as refusal:
+        except RpcRefusal as refusal:
             raise _explain(refusal) from refusal
 
     async def fetch_file(self, file: ReceivedFile, target: Sink) -> None:
@@ -162,7 +162,7 @@ def _as_data_uri(piece: Piece, file: BinaryIO) -> str:
     return f"data:{media_type};filename={name};base64,{base64.b64encode(file.read()).decode()}"
 
 
-def _explain(refusal: DaemonRefusal) -> SendProblem:
+def _explain(refusal: RpcRefusal) -> SendProblem:
     results = ((refusal.data or {}).get("response") or {}).get("results") or [{}]
     if refusal.code == RATE_LIMITED:
         wait = max(float(result.get("retryAfterSeconds") or 0) for result in results) or PAUSE_S

@@ -13,7 +13,7 @@ from postroom.app.home import Home
 from postroom.settings import durable
 from postroom.settings.channel_guides import GUIDES
 from postroom.settings.secrets import is_handle, names_secret, reveal
-from postroom.terminal.cli import channel_check, prompts, unconfirmed_replies
+from postroom.terminal.cli import channel_check, channel_link, prompts, unconfirmed_replies
 from postroom.terminal.cli.command import command, group
 from postroom.terminal.cli.confirm import Yes, confirm
 from postroom.terminal.cli.errors import Unclear
@@ -90,9 +90,14 @@ async def try_channel(
     to: Annotated[str | None, option("ID", "A chat or a person who gets a first message.", "--to")] = None,
 ) -> None:
     """Ask the platform whether the channel's token and the rest of its settings are right."""
+    channel_link.check_alone(at, channel)
     label = await channel_check.check_channel(channel, to)
-    sent = f" A first message is on its way to {to}." if to else ""
-    at.out.show({"ok": True, "channel": channel, "to": to}, f"{label} takes the settings of {channel}.{sent}")
+    told = f"{label} takes the settings of {channel}.{_tell_sent(to)}"
+    at.out.show({"ok": True, "channel": channel, "to": to}, told)
+
+
+def _tell_sent(to: str | None) -> str:
+    return f" A first message is on its way to {to}." if to else ""
 
 
 async def setup(
@@ -109,6 +114,7 @@ async def setup(
     ] = None,
     off: Annotated[bool, flag("Switch the channel off; its token is kept.", "--off")] = False,
     ask: Annotated[bool, flag("Ask the platform at once whether it takes them.", "--test")] = False,
+    to: Annotated[str | None, option("ID", "A chat or a person who gets a first message.", "--to")] = None,
 ) -> None:
     """Choose channels and give them their tokens.
 
@@ -131,8 +137,13 @@ async def setup(
         own = (await office.settings.show(at.caller)).get("channels") or {}
     fields = _read_fields(name, given or (), own.get(name) or {})
     await _set_up(at, name, secret, fields)
-    if ask:
-        at.out.say(f"{await channel_check.check_channel(name)} takes the settings.")
+    if name == channel_link.LINKED:
+        await channel_link.show_code(at, name)
+        return
+    if to is None and prompts.somebody():
+        to = prompts.text("A first message now, to which chat or person (their id; empty: none)", "") or None
+    if ask or to:
+        at.out.say(f"{await channel_check.check_channel(name, to)} takes the settings.{_tell_sent(to)}")
 
 
 async def _ask_for_all(at: CommandContext) -> None:
@@ -143,6 +154,8 @@ async def _ask_for_all(at: CommandContext) -> None:
     own = settings.get("channels") or {}
     done: dict[str, bool] = {}
     for name, platform in GUIDES.items():
+        if platform.is_risky:
+            continue  # who wants it names it
         on = name in (own.get("enabled") or ())
         wanted = prompts.yes(f"Use {platform.name}?", default=on)
         if wanted:
@@ -284,6 +297,8 @@ async def reset(at: CommandContext, channel: Channel, yes: Yes = False) -> None:
     things = [home.path / SECRETS / f"{name}_bot_token"]
     if name == "whatsapp":
         things = [home.path / SESSION]
+    elif name == channel_link.LINKED:
+        things = [home.path / "channels" / f"{name}.db"]
     if not yes:
         confirm(f"Forget how to log in to {GUIDES[name].name}, and switch it off?")
 

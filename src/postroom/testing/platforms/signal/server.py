@@ -2,26 +2,24 @@
 
 import asyncio
 import base64
-import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from postroom.testing.held_clock import HeldClock
-from postroom.testing.platforms.base import FakePlatform, InboundEvent, Person
-from postroom.testing.platforms.faults import CallHeld, ConnectionDropped, RateLimited, ServerFailed
+from postroom.testing.platforms.base import InboundEvent, Person
+from postroom.testing.platforms.faults import ConnectionDropped, RateLimited
 from postroom.testing.platforms.http import CallParameters, NotImplementedByFake, Refusal
-from postroom.testing.platforms.line_server import LineServer
+from postroom.testing.platforms.line_rpc import LineClient, LineRpcPlatform, RpcError
 from postroom.testing.platforms.transcript import Act, Attachment, Delivery
 
 ACCOUNT = "+15550100"
 USER_ERROR, IO_ERROR, RATE_LIMIT_ERROR = -1, -3, -5
-INVALID_REQUEST, METHOD_NOT_FOUND = -32600, -32601
 _DATA_URI = re.compile(r"data:(?P<type>[^;,]+);(?:filename=(?P<name>[^;,]+);)?base64,(?P<data>.+)", re.DOTALL)
 
 
-class FakeSignal(FakePlatform):
+class FakeSignal(LineRpcPlatform):
     """Connect to `signal.port` and write one JSON-RPC request a line. Calls are named by their method;
     handing out a message is the call `receive`.
 
@@ -42,9 +40,8 @@ class FakeSignal(FakePlatform):
         # Envelopes that nobody will ever get.
         self.lost: list[dict[str, Any]] = []
         self.unregistered: set[str] = set()
-        self._server = LineServer(self._serve, lambda error: self.record_failure(f"failed: {error!r}"))
         self._waiting: list[dict[str, Any]] = []
-        self._subscribers: list[_SignalClient] = []
+        self._subscribers: list[LineClient] = []
         self._attachments: dict[str, Attachment] = {}
         self._last_timestamp = 0
         self._arrived = asyncio.Event()
@@ -58,12 +55,6 @@ class FakeSignal(FakePlatform):
             "remoteDelete": self._delete,
             "getAttachment": self._get_attachment,
         }
-
-    async def _open(self, port: int) -> int:
-        return await self._server.open(port)
-
-    async def _close(self) -> None:
-        await self._server.close()
 
     # What people do
 
@@ -150,63 +141,26 @@ class FakeSignal(FakePlatform):
 
     # What the daemon answers
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = _SignalClient(writer)
+    async def _welcome(self, client: LineClient) -> None:
         if self.receive_mode == "on-start":
             await self._subscribe(client)
-        try:
-            while line := await reader.readline():
-                await self._answer(client, line)
-        finally:
-            self._unsubscribe(client)
 
-    async def _subscribe(self, client: "_SignalClient") -> None:
-        self._subscribers.append(client)
-        await self._hand_out()
+    async def _dismiss(self, client: LineClient) -> None:
+        self._unsubscribe(client)
 
-    def _unsubscribe(self, client: "_SignalClient") -> None:
-        if client in self._subscribers:
-            self._subscribers.remove(client)
-
-    async def _answer(self, client: "_SignalClient", line: bytes) -> None:
-        request = json.loads(line)
-        method, number = request.get("method"), request.get("id")
-        if not method:
-            await client.respond(number, error=(INVALID_REQUEST, "method field must be set", None))
-            return
-        fault = self.faults.take(method, RateLimited, ServerFailed, ConnectionDropped, CallHeld)
-        match fault:
-            case RateLimited():
-                await client.respond(number, error=self._describe_rate_limit(fault))
-                return
-            case ServerFailed():
-                await client.respond(number, error=(IO_ERROR, "Failed to send message: no connection", None))
-                return
-            case ConnectionDropped(when="before"):
-                client.abort()
-                return
-            case CallHeld(when="before"):
-                await fault.stop_here()
-        try:
-            result = await self._execute(client, method, CallParameters(request.get("params", {})))
-        except Refusal as refusal:
-            details = refusal.details.get("data")
-            await client.respond(number, error=(refusal.status, refusal.message, details))
-            return
-        except NotImplementedByFake as missing:
-            self.record_failure(f"does not implement {missing}")
-            await client.respond(number, error=(METHOD_NOT_FOUND, f"the fake lacks {missing}", None))
-            return
-        if isinstance(fault, ConnectionDropped):
-            client.abort()
-            return
-        if isinstance(fault, CallHeld):
-            await fault.stop_here()
-        await client.respond(number, result=result)
+    async def _follow_up(self, client: LineClient, method: str) -> None:
         if method == "subscribeReceive":
             await self._subscribe(client)
 
-    async def _execute(self, client: "_SignalClient", method: str, parameters: CallParameters) -> Any:
+    async def _subscribe(self, client: LineClient) -> None:
+        self._subscribers.append(client)
+        await self._hand_out()
+
+    def _unsubscribe(self, client: LineClient) -> None:
+        if client in self._subscribers:
+            self._subscribers.remove(client)
+
+    async def _execute(self, client: LineClient, method: str, parameters: CallParameters) -> Any:
         parameters.ignore("account")
         match method:
             case "subscribeReceive":
@@ -297,7 +251,10 @@ class FakeSignal(FakePlatform):
         kind = "UNREGISTERED_FAILURE" if chat in self.unregistered else "SUCCESS"
         return {"recipientAddress": {"uuid": None, "number": chat, "username": None}, "type": kind}
 
-    def _describe_rate_limit(self, fault: RateLimited) -> tuple[int, str, Any]:
+    def _describe_failure(self) -> RpcError:
+        return IO_ERROR, "Failed to send message: no connection", None
+
+    def _describe_rate_limit(self, fault: RateLimited) -> RpcError:
         result = {"type": "RATE_LIMIT_FAILURE", "retryAfterSeconds": round(fault.retry_after)}
         response = {"timestamp": self._mint(), "results": [result]}
         return RATE_LIMIT_ERROR, "Failed to send message due to rate limiting", {"response": response}
@@ -348,32 +305,6 @@ class FakeSignal(FakePlatform):
         """A timestamp in milliseconds, which is a message's id: never the same twice."""
         self._last_timestamp = max(self._last_timestamp + 1, self.clock.now() // 1000)
         return self._last_timestamp
-
-
-class _SignalClient:
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
-
-    def abort(self) -> None:
-        self._writer.transport.abort()
-
-    async def notify(self, message: dict[str, Any]) -> None:
-        params = {"subscription": 0, "result": message}
-        await self._write({"jsonrpc": "2.0", "method": "receive", "params": params})
-
-    async def respond(
-        self, number: Any, *, result: Any = None, error: tuple[int, str, Any] | None = None
-    ) -> None:
-        if error is None:
-            await self._write({"jsonrpc": "2.0", "result": result, "id": number})
-        else:
-            code, message, data = error
-            described = {"code": code, "message": message, "data": data}
-            await self._write({"jsonrpc": "2.0", "error": described, "id": number})
-
-    async def _write(self, message: dict[str, Any]) -> None:
-        self._writer.write(json.dumps(message).encode() + b"\n")
-        await self._writer.drain()
 
 
 def _as_list(value: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""A connection to the daemon of signal-cli: JSON-RPC in lines over TCP.
+"""JSON-RPC in lines, over any pair of streams: with programs that stand between us and a platform.
 
 A call whose answer never came may have been done; one that could not be written was not.
 """
@@ -7,31 +7,40 @@ import asyncio
 import contextlib
 import itertools
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 CONNECT_S = 10.0
 MOST_LINE_BYTES = 100 * 1024 * 1024
 
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-class DaemonUnreachable(Exception):
+
+class RpcUnreachable(Exception):
     """There is no connection, and nothing was asked."""
 
 
-class DaemonLost(Exception):
+class RpcLost(Exception):
     """The connection broke before the answer came."""
 
 
-class DaemonRefusal(Exception):
+class RpcRefusal(Exception):
     def __init__(self, code: int, message: str, data: Any) -> None:
         super().__init__(message)
         self.code = code
         self.data = data
 
 
-class SignalDaemon:
-    def __init__(self, host: str, port: int) -> None:
-        self._host = host
-        self._port = port
+def connect_to(host: str, port: int) -> Callable[[], Awaitable[Streams]]:
+    async def connect() -> Streams:
+        return await asyncio.open_connection(host, port, limit=MOST_LINE_BYTES)
+
+    return connect
+
+
+class LineRpc:
+    def __init__(self, connect: Callable[[], Awaitable[Streams]]) -> None:
+        self._open_streams = connect
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._writer: asyncio.StreamWriter | None = None
@@ -49,7 +58,7 @@ class SignalDaemon:
             await writer.drain()
             return await answer
         except OSError as error:
-            raise DaemonLost(str(error)) from error
+            raise RpcLost(str(error)) from error
         finally:
             self._waiting.pop(number, None)
 
@@ -71,16 +80,14 @@ class SignalDaemon:
             await self.close()
             try:
                 async with asyncio.timeout(CONNECT_S):
-                    reader, self._writer = await asyncio.open_connection(
-                        self._host, self._port, limit=MOST_LINE_BYTES
-                    )
+                    reader, self._writer = await self._open_streams()
             except (OSError, TimeoutError) as error:
-                raise DaemonUnreachable(str(error) or "no answer") from error
+                raise RpcUnreachable(str(error) or "no answer") from error
             self._reading = asyncio.create_task(self._read(reader))
             return self._writer
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
-        reason = "the daemon closed the connection"
+        reason = "the other side closed the connection"
         try:
             while line := await reader.readline():
                 self._take(json.loads(line))
@@ -89,14 +96,14 @@ class SignalDaemon:
         finally:
             for answer in self._waiting.values():
                 if not answer.done():
-                    answer.set_exception(DaemonLost(reason))
+                    answer.set_exception(RpcLost(reason))
 
     def _take(self, told: dict[str, Any]) -> None:
         answer = self._waiting.get(told.get("id") or 0)
         if answer is None or answer.done():
             return
         if error := told.get("error"):
-            refusal = DaemonRefusal(error.get("code", 0), str(error.get("message")), error.get("data"))
+            refusal = RpcRefusal(error.get("code", 0), str(error.get("message")), error.get("data"))
             answer.set_exception(refusal)
         else:
             answer.set_result(told.get("result"))
