@@ -47,7 +47,7 @@ class BridgeRefusal(Exception):
         self.problem = problem
 
 
-class Told:
+class HandedMessage:
     """A message that waits to be asked for, and then until it is stored."""
 
     def __init__(self, message: dict[str, Any]) -> None:
@@ -58,8 +58,8 @@ class Told:
 class Bridge:
     def __init__(self, client: NewClient) -> None:
         self._client = client
-        self._waiting: queue.Queue[Told] = queue.Queue()
-        self._handed: Told | None = None
+        self._waiting: queue.Queue[HandedMessage] = queue.Queue()
+        self._handed: HandedMessage | None = None
         self._receiving = threading.Lock()
         self._qr: str | None = None
         self._connected = False
@@ -153,7 +153,7 @@ class Bridge:
     def _take(self, event: MessageEv) -> None:
         message = describe_message(event)
         if message is not None:
-            told = Told(message)
+            told = HandedMessage(message)
             self._waiting.put(told)
             told.stored.wait()
 
