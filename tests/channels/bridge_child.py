@@ -6,6 +6,7 @@ What WhatsApp would tell is handed to neonize's own handlers. `fed` counts those
 import os
 import sys
 import threading
+from typing import Any
 
 from neonize.client import NewClient
 from neonize.events import EVENT_TO_INT, MessageEv
@@ -63,7 +64,7 @@ def main() -> None:
     fed: list[str] = []
 
     def feed() -> None:
-        tell = client.event.list_func[EVENT_TO_INT[MessageEv]]
+        tell: Any = client.event.list_func[EVENT_TO_INT[MessageEv]]
         for event in list_events():
             tell(client, event)
             fed.append(event.Info.ID)
