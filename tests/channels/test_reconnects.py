@@ -9,9 +9,10 @@ import pytest
 
 from postroom.clock import SystemClock
 from postroom.providers.protocol import TurnRequest
-from postroom.testing import FakeDiscord, HeldClock
+from postroom.testing import FakeDiscord, FakeSlack, HeldClock
 from postroom.testing.platforms.discord.server import APPLICATION
 from postroom.testing.platforms.matrix.rooms import TIMELINE_LIMIT
+from postroom.testing.platforms.slack.server import BOT_USER
 from tests.channels.chat_platforms import PLATFORMS, open_chat_office, wait_until_connected
 
 
@@ -99,3 +100,26 @@ async def test_what_was_missed_on_a_discord_server_counts_only_when_it_mentions_
         async with open_chat_office(tmp_path, platform, discord, echo) as office:
             await office.hear("echo: meanwhile")
             assert [each.prompt for each in office.puppet.asked] == ["meanwhile"]
+
+
+async def test_a_mention_in_a_slack_thread_that_was_missed_is_answered_in_it(tmp_path: Path) -> None:
+    platform = PLATFORMS["slack"]
+    slack: FakeSlack
+    async with make_fake("slack") as slack:
+        async with open_chat_office(tmp_path, platform, slack, echo) as office:
+            await office.pair()
+            channel = slack.add_channel(office.ann)
+            old = await slack.write(office.ann, "an old thread", chat=channel)
+            await slack.write(office.ann, f"<@{BOT_USER}> before", chat=channel)
+            await office.hear("echo: before")
+        ann = platform.people[0]
+        await slack.write(ann, "just talking", chat=channel, thread=old.message_id)
+        await slack.write(ann, f"<@{BOT_USER}> in the old thread", chat=channel, thread=old.message_id)
+        new = await slack.write(ann, "a new thread", chat=channel)
+        await slack.write(ann, f"<@{BOT_USER}> in the new thread", chat=channel, thread=new.message_id)
+        await _let_slack_give_up(slack, 6)
+        async with open_chat_office(tmp_path, platform, slack, echo) as office:
+            [first] = await office.hear("echo: in the old thread")
+            [second] = await office.hear("echo: in the new thread")
+            assert (first.thread, second.thread) == (old.message_id, new.message_id)
+            assert [each.prompt for each in office.puppet.asked] == ["in the old thread", "in the new thread"]

@@ -74,29 +74,6 @@ async def test_a_wrong_token_is_told_where_it_is_set(house: HouseProcess, telegr
     assert "does not know its token" in await ask(house, "channel", "list")
 
 
-async def test_an_imported_home_starts_its_channels_with_the_tokens_it_had(
-    telegram: FakeTelegram, tmp_path: Path
-) -> None:
-    old = tmp_path / ".tinyagi"
-    old.mkdir()
-    settings = {
-        "channels": {"enabled": ["telegram"], "telegram": {"bot_token": telegram.token}},
-        "agents": {"coder": {"name": "Coder", "provider": "script", "model": ""}},
-    }
-    (old / "settings.json").write_text(json.dumps(settings))
-    approved = [{"channel": "telegram", "senderId": ANN.id, "sender": ANN.name, "approvedCode": "ABCD2345"}]
-    (old / "pairing.json").write_text(json.dumps({"pending": [], "approved": approved}))
-    house = HouseProcess(tmp_path)
-    try:
-        await ask(house, "import", "tinyagi", str(old), "--yes")
-        await ask(house, "settings", "set", "channels.telegram.base_url", telegram.url)
-        await asyncio.to_thread(house.start)
-        await telegram.write(ANN, "are you there?")
-        await wait_for_answers(telegram, 1)
-    finally:
-        house.end()
-
-
 @pytest.mark.slow
 async def test_a_killed_process_loses_nothing_and_repeats_nothing(
     house: HouseProcess, telegram: FakeTelegram

@@ -7,7 +7,8 @@ import pytest
 
 from postroom.channels.delivery_plan import DELIVERY
 from postroom.channels.delivery_worker import REMARK
-from postroom.clock import SystemClock
+from postroom.channels.unconfirmed_retention import UnconfirmedRetention
+from postroom.clock import ManualClock, SystemClock
 from postroom.kernel.states import State
 from postroom.providers.protocol import TurnRequest
 from postroom.services import callers
@@ -19,6 +20,7 @@ from tests.channels.chat_platforms import PLATFORMS, ChatOffice, open_chat_offic
 
 OWNER = callers.owner()
 PLATFORM = PLATFORMS["telegram"]
+DAY_S = 24 * 3600.0
 
 
 class _Context:
@@ -132,3 +134,22 @@ async def test_what_was_given_up_is_sent_again_or_let_be(tmp_path: Path) -> None
         await unconfirmed.dismiss(OWNER, listed.id)
         assert (await office.room.get(listed.id)).state is State.CANCELLED
         assert await unconfirmed.list_all(OWNER) == []
+
+
+async def test_what_nobody_sent_again_is_listed_as_long_as_dead_letters_and_no_longer(tmp_path: Path) -> None:
+    clock = HeldClock(SystemClock().now())
+    async with (
+        PLATFORM.make(clock) as fake,
+        open_chat_office(tmp_path, PLATFORM, fake, answer) as office,
+    ):
+        reply = await drop_answer(office)
+        later = ManualClock(SystemClock().now())
+        retention = UnconfirmedRetention(office.room, PLATFORM.name, later, keep_s=DAY_S)
+        await retention.forget_old()
+        assert [each.id for each in await serve(office).list_all(OWNER)] == [reply]
+        later.advance(DAY_S + 60)
+        await UnconfirmedRetention(office.room, "another", later, keep_s=DAY_S).forget_old()
+        assert [each.id for each in await serve(office).list_all(OWNER)] == [reply]
+        await retention.forget_old()
+        assert await serve(office).list_all(OWNER) == []
+        assert (await office.room.get(reply)).result["delivery"] == "ambiguous"

@@ -35,6 +35,7 @@ from postroom.settings.secrets import names_secret, reveal
 log = logging.getLogger("postroom.channels")
 
 LOOK_S = 1.0
+DAY_S = 24 * 3600.0
 # How long somebody who starts a channel by hand waits to hear whether it receives.
 PATIENCE_S = 15.0
 
@@ -64,8 +65,9 @@ class ChannelRunners:
         self._running: dict[str, _Running] = {}
         # Why a channel that is switched on could not be begun, and with which options that was tried.
         self._problems: dict[str, tuple[str, Mapping[str, Any] | None]] = {}
-        # Stopped by hand, until it is started by hand or the process begins anew.
+        # Stopped or started by hand, whatever the settings say, until the process begins anew.
         self._held: set[str] = set()
+        self._started: set[str] = set()
         self._changing = asyncio.Lock()
 
     def status(self) -> dict[str, dict[str, object]]:
@@ -89,6 +91,7 @@ class ChannelRunners:
             self._held.discard(channel)
             options = read_options(self._control.settings, channel, self._environment)
             runner = await self._begin(channel, options)
+            self._started.add(channel)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 await runner.settled()
@@ -100,6 +103,7 @@ class ChannelRunners:
     async def stop(self, channel: str) -> bool:
         async with self._changing:
             self._held.add(channel)
+            self._started.discard(channel)
             return await self._end(channel)
 
     async def watch(self) -> None:
@@ -118,12 +122,12 @@ class ChannelRunners:
 
     async def _follow(self) -> None:
         settings = self._control.settings
-        wanted = set(settings.channels.enabled)
+        wanted = dict.fromkeys([*settings.channels.enabled, *sorted(self._started)])
         for name in [*self._running, *self._problems]:
             if name not in wanted:
                 self._problems.pop(name, None)
                 await self._end(name)
-        for name in settings.channels.enabled:
+        for name in wanted:
             if name not in self._held:
                 await self._keep(name, settings)
 
@@ -159,6 +163,7 @@ class ChannelRunners:
             self._clock,
             self._restart,
         )
+        dead_days = settings.retention.dead_days
         setup = ChannelSetup(
             admit=pairings.admit,
             take=self._take,
@@ -172,6 +177,7 @@ class ChannelRunners:
             folders=Folders(allowed=(files,), closed=(self._home,)),
             file_bytes=settings.limits.file_bytes,
             max_age_s=float(options.get("max_age_hours", 24)) * 3600,
+            unconfirmed_s=None if dead_days is None else dead_days * DAY_S,
         )
         runner = ChannelRunner(self._room, name, channel, setup, self._clock)
         task = asyncio.create_task(runner.run(), name=f"channel {name}")

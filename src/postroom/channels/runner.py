@@ -28,6 +28,7 @@ from postroom.channels.reception import (
     find_no_role,
 )
 from postroom.channels.typing_signs import TypingSigns
+from postroom.channels.unconfirmed_retention import UnconfirmedRetention
 from postroom.channels.waiting_words import WaitingWords
 from postroom.clock import Clock
 from postroom.errors import StoreClosed
@@ -64,6 +65,8 @@ class ChannelSetup(msgspec.Struct, frozen=True, kw_only=True):
     folders: Folders
     file_bytes: int = MAX_FILE_BYTES
     max_age_s: float = MAX_AGE_S
+    # So long replies that nobody confirmed are listed; none: for ever.
+    unconfirmed_s: float | None = None
     # So long after its process died, another one takes the channel over.
     lease_s: float = 15.0
     rules: ChatRules = ChatRules()
@@ -171,6 +174,9 @@ class ChannelRunner:
                 if after_s := self._setup.rules.long_turn_s:
                     words = WaitingWords(self._room, self._name, self._clock, after_s)
                     group.create_task(words.run(pauses))
+                if (keep_s := self._setup.unconfirmed_s) is not None:
+                    unconfirmed = UnconfirmedRetention(self._room, self._name, self._clock, keep_s)
+                    group.create_task(unconfirmed.run(pauses))
         except ExceptionGroup as errors:
             # What the leader knows by its kind must not come wrapped.
             raise errors.exceptions[0] from None

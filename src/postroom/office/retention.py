@@ -20,6 +20,7 @@ PROGRESS = (
     "turn.progress",
     "office.started",
     lane_signals.INTERRUPT,
+    lane_signals.STEER,
     registry.STOPPED,
 )
 FACTS = ("turn", answering.RECORD)

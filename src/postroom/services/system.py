@@ -59,6 +59,10 @@ class SystemService(OfficeService):
         settings = control.settings
         channels: dict[str, dict[str, Any]] = {name: {"running": False} for name in settings.channels.enabled}
         channels.update(context.channels.status())
+        if not caller.is_owner:
+            # Whoever scans it links their own phone.
+            for status in channels.values():
+                status.pop("pairing", None)
         return SystemStatus(
             uptime=max(0, context.clock.now() - context.server.started_at),
             port=context.server.port,

@@ -243,7 +243,9 @@ class RetentionSettings(SettingsPart):
     Nothing goes before the lake has it, once there is a lake."""
 
     completed_hours: NotNegative | None = Field(default=24, description="Then it moves to the archive")
-    dead_days: NotNegative | None = Field(default=30, description="Then dead letters move there too")
+    dead_days: NotNegative | None = Field(
+        default=30, description="Then dead letters move there too, and unconfirmed replies are forgotten"
+    )
     messages_days: NotNegative | None = Field(default=365, description="In the archive, since they ended")
     ledger_days: NotNegative | None = Field(default=365, description="So long events are kept")
     records_days: NotNegative | None = Field(default=365, description="Turns, decisions, earlier versions")

@@ -6,7 +6,7 @@ the last stored message of each chat is fetched.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 from urllib.parse import parse_qs
@@ -19,6 +19,7 @@ from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from postroom.channels.capabilities import Capabilities
 from postroom.channels.channel import Channel, EnvelopeStore, Sink, WebhookAnswer, WebhookRequest
@@ -41,6 +42,8 @@ PAUSE_S = 5.0
 MOST_NAMES = 5000
 MOST_CHATS = 2000
 PAGE = 200
+# Of threads that began so long before what was last stored, answers that were missed are looked for.
+THREAD_S = 7 * 24 * 3600.0
 _TOKEN_ERRORS = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"}
 )
@@ -150,35 +153,52 @@ class SlackChannel(Channel):
         await store([Envelope(envelope.event_id, {**envelope.raw, "name": name})], self._last)
 
     async def _catch_up(self, store: EnvelopeStore) -> None:
-        """What was written into known chats while nobody listened. Answers in threads are not among it."""
+        """What was written into known chats and their threads while nobody listened."""
         async with self._order:
             for chat, last in list(self._last.items()):
                 await self._fetch_missed(chat, last, store)
 
     async def _fetch_missed(self, chat: str, last: str, store: EnvelopeStore) -> None:
-        missed: list[dict[str, Any]] = []
-        cursor: str | None = None
-        while cursor != "":
-            try:
-                page = await self._web.conversations_history(
-                    channel=chat, oldest=last, limit=PAGE, cursor=cursor
-                )
-            except SlackApiError as error:
-                problem = _explain(error)
-                if isinstance(problem, RetryAfter):
-                    await asyncio.sleep(problem.seconds)
-                    continue
-                if error.response.get("error") not in _CHAT_GONE:
-                    raise
-                self._last.pop(chat, None)
-                return
-            missed += page.get("messages") or []
-            cursor = (page.get("response_metadata") or {}).get("next_cursor") or ""
-        for message in sorted(missed, key=lambda each: float(each["ts"])):
+        begun = f"{max(0.0, float(last) - THREAD_S):.6f}"
+        try:
+            found = await self._list_messages(self._web.conversations_history, channel=chat, oldest=begun)
+            missed = {each["ts"]: each for each in found if float(each["ts"]) > float(last)}
+            for thread in found:
+                # A chat's history has the first message of a thread only, and when it was last answered.
+                if float(thread.get("latest_reply") or 0) > float(last):
+                    replies = await self._list_messages(
+                        self._web.conversations_replies, channel=chat, ts=thread["ts"], oldest=last
+                    )
+                    missed |= {each["ts"]: each for each in replies if float(each["ts"]) > float(last)}
+        except SlackApiError as error:
+            if error.response.get("error") not in _CHAT_GONE:
+                raise
+            self._last.pop(chat, None)
+            return
+        for message in sorted(missed.values(), key=lambda each: float(each["ts"])):
             event = {**message, "type": "message", "channel": chat}
             envelope = Envelope(f"{chat}-{message['ts']}", {"kind": EVENTS, "event": event})
             if read_event(envelope, self._bot) is not None:
                 await self._store_named(envelope, store)
+
+    async def _list_messages(
+        self, call: Callable[..., Awaitable[AsyncSlackResponse]], **request: str
+    ) -> list[dict[str, Any]]:
+        """Page by page, as fast as Slack allows."""
+        found: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while cursor != "":
+            try:
+                page = await call(**request, limit=PAGE, cursor=cursor)
+            except SlackApiError as error:
+                problem = _explain(error)
+                if not isinstance(problem, RetryAfter):
+                    raise
+                await asyncio.sleep(problem.seconds)
+                continue
+            found += page.get("messages") or []
+            cursor = (page.get("response_metadata") or {}).get("next_cursor") or ""
+        return found
 
     async def _find_name(self, user: str | None) -> str | None:
         """Events name people by id only. To know no name holds up no message."""

@@ -354,7 +354,7 @@ class Importer:
                 if pairing is None:
                     self._notes.append("a pairing is not complete and left out")
                 elif pairing.approved_at is not None or self._clock.now() - pairing.created_at < _CODE_LIVES:
-                    found.append(pairing)
+                    found += _spread_whatsapp(pairing)
             kinds.append(found)
         return kinds[0], kinds[1]
 
@@ -459,6 +459,18 @@ def _pairing(row: object, *, approved: bool) -> Pairing | None:
         seen_at=at,
         approved_at=at if approved else None,
     )
+
+
+def _spread_whatsapp(pairing: Pairing) -> list[Pairing]:
+    """Whoever wrote to a personal account may write to one here, and to that of a business: both know people
+    by their numbers."""
+    number, at, _ = pairing.sender_id.partition("@c.us")
+    if pairing.channel != "whatsapp" or not at:
+        return [pairing]
+    return [
+        msgspec.structs.replace(pairing, channel=channel, sender_id=number)
+        for channel in ("whatsapp", "whatsapp_personal")
+    ]
 
 
 async def _there(book: Schedules, label: str) -> bool:

@@ -25,6 +25,12 @@ KNOWN_PARTS = frozenset(
 )
 PLACEHOLDER = "your_token_here"
 
+WHATSAPP = (
+    "the login of WhatsApp cannot be carried over: it is a session of another program's browser. Link the"
+    " phone anew: postroom channel setup whatsapp_personal (against WhatsApp's terms, as it was there), or"
+    " use a number of a business: postroom channel setup whatsapp. Who could write there may write here"
+)
+
 
 class Folder(msgspec.Struct, frozen=True):
     """The workspace of an agent: where it is, and where the agent will look for it."""
@@ -200,6 +206,8 @@ class _Merging:
             for each in (told if isinstance(told, list) else [])
             if isinstance(each, str) and each not in here
         ]
+        if "whatsapp" in new:
+            self._notes.append(WHATSAPP)
         if not new:
             return
         if self._source.running is not None:

@@ -118,7 +118,8 @@ class SlackMessages:
             or (inclusive and float(message["ts"]) in (oldest, latest))
         ]
         if thread is None:
-            messages = [m for m in messages if m.get("thread_ts", m["ts"]) == m["ts"]][::-1]
+            own = [m for m in messages if m.get("thread_ts", m["ts"]) == m["ts"]][::-1]
+            messages = [self._with_replies(channel, message) for message in own]
         else:
             messages = [m for m in messages if thread in (m["ts"], m.get("thread_ts"))]
         more = len(messages) > offset + limit
@@ -126,6 +127,15 @@ class SlackMessages:
         if more:
             answer["response_metadata"] = {"next_cursor": str(offset + limit)}
         return answer
+
+    def _with_replies(self, channel: str, message: dict[str, Any]) -> dict[str, Any]:
+        """The first message of a thread says how many answers there are, and when the last one came."""
+        ts = message["ts"]
+        replies = [m for m in self._of_channel[channel] if m.get("thread_ts") == ts and m["ts"] != ts]
+        if not replies:
+            return message
+        counted = {"reply_count": len(replies), "latest_reply": max(reply["ts"] for reply in replies)}
+        return {**message, "thread_ts": ts, **counted}
 
     def _read(self, parameters: CallParameters, *, required: bool) -> dict[str, Any]:
         text = parameters.text("text")
