@@ -168,16 +168,15 @@ async def test_what_is_written_meanwhile_goes_into_the_turn_where_the_provider_t
     late = asyncio.Event()
 
     async def take_words(request: TurnRequest) -> str:
-        steering = request.steering
-        assert steering is not None
+        steering = find_steering(request)
         steering.open()
         words = [request.prompt]
-        async for text in steering.words():
-            words.append(text)
-            if len(words) == 3:
-                steering.close()
-        # What comes after its last word waits for a turn of its own.
-        await late.wait() if "the first" in words else None
+        if "the first" in words:
+            async for text in steering.words():
+                words.append(text)
+                if len(words) == 3:
+                    steering.close()
+            await late.wait()
         return "heard: " + ", ".join(words)
 
     rules = ChatRules(busy=BusyMode.STEER)
@@ -188,16 +187,27 @@ async def test_what_is_written_meanwhile_goes_into_the_turn_where_the_provider_t
         await office.hear("Into a turn that goes on with @lead, @coder")
         await office.write("the first")
         await until(lambda: len(office.puppet.asked) == 1)
+        steering = find_steering(office.puppet.asked[0])
+        await until(lambda: steering.is_open)
         await office.write("the second")
-        await until(lambda: "the second" in (office.puppet.asked[0].steering or Steering()).accepted)
+        await until(lambda: "the second" in steering.accepted)
         await office.write("the third")
-        await until(lambda: not (office.puppet.asked[0].steering or Steering()).is_open)
+        await until(lambda: steering.is_over)
+        # It has its answer: what comes now waits for a turn of its own, and ends nothing.
+        await office.write("the fourth")
+        await until(lambda: holds(office, 4))
         late.set()
         await office.hear("heard: the first, the second, the third")
+        await office.hear("heard: the fourth")
         await until(lambda: holds(office, 0))
         page = await office.room.messages(scope="office", message_type="office.mail")
-        assert [message.state for message in page.messages] == [State.COMPLETED] * 3
-        assert len(office.puppet.asked) == 1
+        assert [message.state for message in page.messages] == [State.COMPLETED] * 4
+        assert [request.prompt for request in office.puppet.asked] == ["the first", "the fourth"]
+
+
+def find_steering(request: TurnRequest) -> Steering:
+    assert request.steering is not None
+    return request.steering
 
 
 async def test_progress_is_edited_into_one_message_where_the_platform_can(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from postroom.channels.errors import (
@@ -165,6 +166,9 @@ async def test_the_code_is_drawn_until_the_phone_has_scanned_it(tmp_path: Path) 
                     line = (await asking.stdout.readline()).decode()
                     assert line, said
                     said += line
+                async with httpx2.AsyncClient(headers=house.headers, timeout=60) as http:
+                    page = await http.get(f"{house.url}/channels")
+                    assert "<svg" in page.text.partition("not linked with a phone")[2][:500]
                 fake.scan()
                 said += (await asking.stdout.read()).decode()
                 assert await asking.wait() == 0, said

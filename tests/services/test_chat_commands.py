@@ -133,7 +133,16 @@ async def test_stopping_ends_what_is_open_of_ones_own(house: House, say: Say) ->
 async def test_modes_are_shown_set_and_taken_back(say: Say) -> None:
     assert "There are queue" in (await say("/mode") or "")
     assert "busy: queue" in (await say("/mode queue") or "")
+    assert "No agent's provider takes a message" in (await say("/mode steer") or "")
     assert "as the channel does" in (await say("/mode default") or "")
+
+
+async def test_who_steers_is_told_which_agents_take_it(
+    house: House, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house.deps.control.office, "list_steerable", lambda: ["coder"])
+    told = await say("/mode steer") or ""
+    assert "Into a turn that goes on with @coder; with any other agent the turn begins again" in told
 
 
 async def test_owners_decide_about_everything_by_code_by_word_or_by_yes(house: House, say: Say) -> None:

@@ -14,10 +14,16 @@ class Steering:
         self._changed = asyncio.Event()
         self._accepted: list[str] = []
         self._is_open = False
+        self._is_over = False
 
     @property
     def is_open(self) -> bool:
         return self._is_open
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is an answer already: what comes now is for another turn."""
+        return self._is_over
 
     @property
     def accepted(self) -> tuple[str, ...]:
@@ -27,10 +33,11 @@ class Steering:
         """By a provider whose prompt has all that was accepted before."""
         self._unsent.clear()
         self._changed.clear()
-        self._is_open = True
+        self._is_open, self._is_over = True, False
 
     def close(self) -> None:
         """Once the answer is given: nothing more is accepted; what was accepted is still handed on."""
+        self._is_over |= self._is_open
         self._is_open = False
         self._changed.set()
 

@@ -10,6 +10,8 @@ from typing import Any, cast
 import pytest
 
 from postroom.errors import InvalidField, NotFound, PostroomError
+from postroom.services import callers
+from postroom.services.callers import PersonRole
 from postroom.services.insights import InsightService, LakeReader, NoLakeReader
 from postroom.services.log_lines import plain
 from postroom.services.office_context import NoChannels, OpenOffice, ServerFacts
@@ -197,6 +199,20 @@ async def test_the_status_knows_channels_that_do_not_run(office: ServedOffice) -
     assert status.port == 3777
     assert status.uptime > 0
     assert status.channels == {"telegram": {"running": True}, "discord": {"running": False}}
+
+
+async def test_only_the_owner_sees_the_code_that_a_phone_scans(
+    office: ServedOffice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = office.with_server(ServerFacts()).system
+
+    def tell() -> dict[str, dict[str, object]]:
+        return {"whatsapp_personal": {"running": True, "pairing": "2@code"}}
+
+    monkeypatch.setattr(office.channels, "status", tell)
+    assert (await system.status(office.owner)).channels["whatsapp_personal"]["pairing"] == "2@code"
+    looker = callers.person("Cid", PersonRole.VIEWER)
+    assert (await system.status(looker)).channels["whatsapp_personal"] == {"running": True}
 
 
 async def test_channels_start_and_stop_once(office: ServedOffice) -> None:

@@ -65,11 +65,12 @@ class Lane:
             self._drop("its person wrote more")
 
     def steer(self, channel: str, sender_id: str) -> None:
-        """What this person wrote goes into the turn in hand, if it is theirs; or else that begins again."""
+        """What this person wrote goes into the turn in hand, if it is theirs; or else that begins again,
+        unless it only has to be settled."""
         if self._runner.takes_more and self._in_hand is not None and self._works_for(channel, sender_id):
             handing_in = self._hand_in(self._in_hand[0], self._handing_in)
             self._handing_in = asyncio.create_task(handing_in)
-        else:
+        elif not self._runner.has_answered:
             self.interrupt(channel, sender_id)
 
     def _works_for(self, channel: str, sender_id: str) -> bool:

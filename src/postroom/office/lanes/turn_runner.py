@@ -113,6 +113,11 @@ class TurnRunner:
         """Whether the turn in hand can take what its person writes meanwhile."""
         return self._steering.is_open
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether the turn in hand took more, and has its answer now."""
+        return self._steering.is_over
+
     def take_more(self, message: Message) -> bool:
         """Into the turn in hand: then it is settled with it."""
         if not self._steering.offer(address_text(message)):
