@@ -5,17 +5,19 @@ from pathlib import Path
 
 import httpx2
 
-from postroom.testing import FakeTelegram
+from postroom.testing import FakeTelegram, Person
 from tests.app.house_process import HouseProcess
 
+ANN = Person("1001", "Ann Archer", "ann")
 UNKNOWN_TOKEN = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0"
 MISSING = "raise ModuleNotFoundError(\"No module named 'slack_sdk'\", name='slack_sdk')\n"
 
 
 async def test_the_reasons_of_a_channel_that_cannot_start_are_the_true_ones(tmp_path: Path) -> None:
-    async with FakeTelegram() as telegram:
+    async with FakeTelegram() as telegram, FakeTelegram() as another:
         channels = {
             "telegram": {"base_url": telegram.url, "bot_token": telegram.token},
+            "sales": {"platform": "telegram", "base_url": another.url, "bot_token": another.token},
             "wrong": {"platform": "telegram", "base_url": telegram.url, "bot_token": UNKNOWN_TOKEN},
             "slack": {"bot_token": "xoxb-0123456789", "app_token": "xapp-0123456789"},
             "pager": {"platform": "pager"},
@@ -52,6 +54,11 @@ async def test_the_reasons_of_a_channel_that_cannot_start_are_the_true_ones(tmp_
                     status, said = await ask(channel, action)
                     assert status == 400, (channel, action, said)
                     assert reason in said, (channel, action, said)
+                # A second bot of the platform has chats and people of its own.
+                assert (await ask("sales", "start"))[0] == 200
+                await another.write(ANN, "hello?")
+                await another.transcript.wait_for("pairing code", chat=ANN.id)
+                assert telegram.transcript.deliveries == []
                 assert (await ask("telegram", "restart"))[0] == 200
                 assert (await ask("telegram", "stop"))[0] == 200
                 assert (await ask("telegram", "stop"))[0] == 400
