@@ -71,6 +71,27 @@ async def test_whoever_comes_back_goes_on_exactly_where_it_left(room: Room) -> N
     await tail.close()
 
 
+async def test_what_happened_between_two_places_is_told_and_the_stream_ends(room: Room) -> None:
+    tail = EventTail(room, translate, kept=10)
+    await tail.open()
+    start = tail.end
+    await notes(room, 0, 100)
+    whole = await heard(tail, start, 200)
+
+    async def told(since: str, until: str) -> list[str]:
+        wires = tail.listen(place(since, "since"), EVERYTHING, place(until, "until"))
+        async with asyncio.timeout(120):
+            text = "".join([wire.decode() async for wire in wires])
+        return re.findall(r"^id: (\S+)$", text, re.MULTILINE)
+
+    ids = [line.split()[1] for line in whole]
+    assert await told(str(start), ids[9]) == ids[:10]
+    assert await told(ids[9], ids[150]) == ids[10:151]
+    assert await told(ids[190], ids[199]) == ids[191:]
+    assert await told(ids[199], "999999") == [], "where all is told it ends too"
+    await tail.close()
+
+
 async def test_a_listener_that_is_slow_falls_behind_and_catches_up_without_a_gap(room: Room) -> None:
     tail = EventTail(room, translate, kept=20)
     await tail.open()

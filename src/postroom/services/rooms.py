@@ -35,11 +35,16 @@ class RoomEntry(msgspec.Struct, frozen=True):
 
 
 class RoomService(OfficeService):
-    async def read(self, caller: Caller, team: str, *, limit: int = 100, since: int = 0) -> list[RoomEntry]:
-        """The newest first; with `since`, what came after that number, the oldest first."""
+    async def read(
+        self, caller: Caller, team: str, *, limit: int = 100, since: int = 0, before: int = 0
+    ) -> list[RoomEntry]:
+        """The newest first, with `before` of what came before that number; with `since`, what came after that
+        number, the oldest first."""
         require_viewer(caller)
         control, room = await self._context.control(), await self._context.room()
-        wanted: dict[str, Any] = {"after": since} if since else {"newest_first": True}
+        wanted: dict[str, Any] = (
+            {"after": since} if since else {"newest_first": True, "after": before or None}
+        )
         places = [queues.room_of(require_team(control, team).id)]
         # What was posted before, in an office that this one took over.
         if queues.past_of(team).removeprefix(f"{queues.SCOPE}/") in await room.scope_counts(queues.SCOPE):

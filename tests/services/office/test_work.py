@@ -124,6 +124,8 @@ async def test_a_room_is_read_from_either_end(office: ServedOffice) -> None:
     rooms = office.services.rooms
     numbers = [await rooms.write(office.owner, "dev", text) for text in ("one", " two ", "three")]
     assert [each.text for each in await rooms.read(office.owner, "dev", limit=2)] == ["three", "two"]
+    earlier = await rooms.read(office.owner, "dev", before=numbers[2])
+    assert [each.text for each in earlier] == ["two", "one"]
     later = await rooms.read(office.owner, "dev", since=numbers[0])
     assert [(each.number, each.text, each.author) for each in later] == [
         (numbers[1], "two", "user"),

@@ -10,6 +10,7 @@ from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from postroom.office import queues
 from postroom.services import callers
 from postroom.terminal.cli.live_events import live_events
 from postroom.terminal.cli.remote import remote_services
@@ -22,6 +23,7 @@ from postroom.terminal.tui.conversation import (
     RoomConversation,
     TeamConversation,
 )
+from postroom.terminal.tui.detail_screen import DetailScreen
 from tests.api.house import TOKEN, House, opened
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ async def chat(
 ) -> AsyncIterator[tuple[ChatScreen, Pilot[None]]]:
     async with remote_services(house.url, TOKEN) as remote:
         conversation = make(cast("ServerServices", remote))
-        screen = ChatScreen(conversation, lambda: live_events("", url=house.url, token=TOKEN))
+        screen = ChatScreen(conversation, lambda since: live_events("", since, url=house.url, token=TOKEN))
         async with screen.run_test(size=(80, 24)) as pilot:
             yield screen, pilot
 
@@ -152,3 +154,27 @@ async def test_what_cannot_be_sent_is_not_lost(tmp_path: Path) -> None:
         await until(pilot, lambda: screen.query_one(Input).value == "look at this")
         assert shown(screen) == []
         assert house.url
+
+
+async def test_a_line_is_chosen_opened_and_what_failed_is_tried_again(tmp_path: Path) -> None:
+    async with opened(tmp_path, works=False) as house, chat(house, with_coder) as (screen, pilot):
+        await write(screen, pilot, "the first question")
+        await until(pilot, lambda: any("first" in line for line in shown(screen)))
+        await write(screen, pilot, "the second one")
+        await until(pilot, lambda: any("second" in line for line in shown(screen)))
+        [first, _] = await house.room.messages(queue=queues.inbox("coder"))
+        await house.room.kill(first.id, "the provider is away")
+        await until(pilot, lambda: any("✗ the provider is away" in line for line in shown(screen)))
+        await pilot.press("up", "up")
+        assert "first" in str(screen.query_one(".chosen", Static).render())
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: isinstance(screen.screen, DetailScreen))
+        await until(pilot, lambda: bool(screen.screen.query("#detail-text")))
+        assert "provider is away" in str(screen.screen.query_one("#detail-text", Static).render())
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(screen.screen, DetailScreen))
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: not any("✗" in line for line in shown(screen)))
+        assert (await house.room.get(first.id)).state == "pending"
+        await pilot.press("down", "down")
+        assert not screen.query(".chosen")

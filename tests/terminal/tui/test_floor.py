@@ -8,7 +8,7 @@ from postroom.office.agents.views import agent_view, team_view
 from postroom.services.rooms import RoomEntry
 from postroom.services.workload import WorkloadCounts
 from postroom.settings.model import parse
-from postroom.terminal.tui.chatroom import line
+from postroom.terminal.tui.conversation import tell_post
 from postroom.terminal.tui.floor import KEPT, REST_S, Doing, Floor
 from postroom.terminal.tui.render import frame
 
@@ -119,4 +119,4 @@ def test_a_text_cannot_draw_on_the_terminal() -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "[bold]x[/bold]" in text
-    assert "\x1b" not in line(RoomEntry(1, "dev", evil, evil, 0))
+    assert "\x1b" not in tell_post(RoomEntry(1, "dev", evil, evil, 0))

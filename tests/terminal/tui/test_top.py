@@ -45,7 +45,9 @@ async def top(house: House) -> AsyncIterator[tuple[TopScreen, Pilot[None]]]:
         async def answer(need: PersonNeed, word: str) -> None:
             await give_answer(services, owner, need, word)
 
-        screen = TopScreen(house.url, look, answer, lambda: live_events("", url=house.url, token=TOKEN))
+        screen = TopScreen(
+            house.url, look, answer, lambda since: live_events("", since, url=house.url, token=TOKEN)
+        )
         async with screen.run_test(size=(80, 24)) as pilot:
             yield screen, pilot
 

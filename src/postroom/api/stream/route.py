@@ -28,6 +28,9 @@ def routes(deps: Dependencies, tail: EventTail) -> APIRouter:
         agent: Names = None,
         team: Names = None,
         since: Annotated[str | None, Query(max_length=40, description="An id; what came after it")] = None,
+        until: Annotated[
+            str | None, Query(max_length=40, description="An id; the stream ends there, or where all is told")
+        ] = None,
         last_event_id: Annotated[str | None, Header(max_length=40)] = None,
     ) -> EventSourceResponse:
         """Live events; with the id of the last one seen, in `Last-Event-ID` or `since`, from there on."""
@@ -36,13 +39,14 @@ def routes(deps: Dependencies, tail: EventTail) -> APIRouter:
             start = place(last_event_id, "Last-Event-ID")
         elif since:
             start = place(since, "since")
+        end = place(until, "until") if until else None
         wanted = EventFilter(words(type), words(agent), words(team))
         now = deps.clock.now() // 1000
         greeting = frame(min(start, tail.end), "connected", {"timestamp": now}).wire
 
         async def body():
             yield greeting
-            async for wire in tail.listen(start, wanted):
+            async for wire in tail.listen(start, wanted, end):
                 yield wire
 
         return EventSourceResponse(body(), headers={"cache-control": "no-cache", "x-accel-buffering": "no"})

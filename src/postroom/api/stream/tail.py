@@ -117,8 +117,11 @@ class EventTail:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def listen(self, start: StreamPosition, wanted: EventFilter) -> AsyncGenerator[bytes, None]:
-        """Everything after `start` that is wanted, until the server closes."""
+    async def listen(
+        self, start: StreamPosition, wanted: EventFilter, until: StreamPosition | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """Everything after `start` that is wanted, until the server closes; with `until` it ends after that
+        place, or where there is nothing more."""
         at = start
         self.listeners += 1
         try:
@@ -140,12 +143,18 @@ class EventTail:
                     frames = self._frames[bisect_right(self._places, at) :]
                     at = max(at, self._end)
                     if not frames and not self._closed:
+                        if until is not None:
+                            return
                         if not await self._wait_for(news):
                             yield KEEP_ALIVE
                         continue
+                if until is not None:
+                    frames = [each for each in frames if each.at <= until]
                 wire = b"".join([each.wire for each in frames if wanted(each)])
                 if wire:
                     yield wire
+                if until is not None and at >= until:
+                    return
         finally:
             self.listeners -= 1
 

@@ -63,4 +63,6 @@ async def chat(
 
         from postroom.terminal.tui.chat_screen import ChatScreen
 
-        await ChatScreen(conversation, lambda: live_events("", url=place, token=token)).run_async()
+        await ChatScreen(
+            conversation, lambda since: live_events("", since, url=place, token=token)
+        ).run_async()

@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from postroom.clock import iso
 from postroom.terminal.cli.command import command
-from postroom.terminal.cli.options import argument, option
+from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.store_access import CommandContext
+from postroom.terminal.cli.top import find_place, open_services
 
 if TYPE_CHECKING:
     from postroom.services.office import OfficeServices
+    from postroom.services.server import ServerServices
+    from postroom.terminal.tui.floor import Floor
 
+NAMES = "message:incoming,agent:invoke,agent:progress,agent:response,agent:mention,message:done"
+LEAVE = frozenset({"q", "quit", "exit"})
+UrlOption = Annotated[
+    str | None, option("URL", "A server elsewhere; its token is POSTROOM_TOKEN. Default yours.", "--url")
+]
+PlainOption = Annotated[bool, flag("Once, as lines, for pipes.", "--plain")]
 TeamId = Annotated[str, argument("TEAM", "The team's id.")]
 
 
@@ -32,27 +42,60 @@ def _is_watched() -> bool:
 
 
 async def visualize(
-    at: CommandContext, team: Annotated[str | None, argument("TEAM", "Only this team. Default all.")] = None
+    at: CommandContext,
+    team: Annotated[str | None, argument("TEAM", "Only this team. Default all.")] = None,
+    url: UrlOption = None,
+    plain: PlainOption = False,
 ) -> None:
     """Watch the agents at work: cards, hand-offs, what goes on. q leaves.
 
-    Where the output is no terminal, or Postroom does not run, it shows once how things are.
+    Enter opens what is chosen, s stops a turn, r tries a dead letter again, Page Up shows what was before.
+    Where the output is no terminal, or Postroom does not run, it shows once how things are, as with --plain.
     """
-    from postroom.terminal.tui import live, render
     from postroom.terminal.tui.floor import Floor
 
-    async with at.office() as office:
-        agents, teams = await office.agents.list_all(at.caller), await office.teams.list_all(at.caller)
-        if team is not None:
-            team = (await office.teams.get(at.caller, team)).id
-        floor = Floor.of(agents, teams, team, time.time())
-        await live.look(at, office, floor)
-        for one in await office.workload.in_hand(at.caller):
-            floor.see("agent:invoke", {"agentId": one.agent}, time.time())
-        floor.activity.clear()
-        if at.server_runs and _is_watched() and not at.out.as_json:
-            await live.watch(at, office, floor)
-            return
+    is_watched = _is_watched() and not plain and not at.out.as_json
+    if url is not None or (at.server_runs and is_watched):
+        place, token = find_place(at, url)
+        async with open_services(place, token) as services:
+            floor = await Floor.read(services, at.caller, team)
+            if is_watched:
+                await _watch(at, services, floor, place, token)
+                return
+            floor.online = True
+    else:
+        async with at.office() as office:
+            floor = await Floor.read(office, at.caller, team)
+            floor.online = at.server_runs
+    _show_floor(at, floor)
+
+
+async def _watch(
+    at: CommandContext, services: "ServerServices", floor: "Floor", url: str, token: str
+) -> None:
+    from postroom.terminal.cli.live_events import find_last_event, live_events
+    from postroom.terminal.tui.floor_screen import PAST, FloorScreen
+    from postroom.terminal.tui.live_screen import LiveEvent
+    from postroom.terminal.tui.team_work import TeamWork
+
+    async def earlier(number: int) -> list[LiveEvent]:
+        since, until = str(max(0, number - PAST)), str(number)
+        past = live_events(NAMES, since, until=until, url=url, token=token)
+        return [event async for event in past]
+
+    screen = FloorScreen(
+        floor,
+        TeamWork(services, at.caller, frozenset(floor.cards)),
+        lambda since: live_events(NAMES, since, url=url, token=token),
+        earlier,
+        await find_last_event(url, token),
+    )
+    await screen.run_async()
+
+
+def _show_floor(at: CommandContext, floor: "Floor") -> None:
+    from postroom.terminal.tui.render import frame
+
     document = {
         "agents": {
             name: {**asdict(card), "doing": card.doing.name.lower()} for name, card in floor.cards.items()
@@ -61,7 +104,7 @@ async def visualize(
         "waiting": floor.waiting,
         "dead": floor.dead,
     }
-    at.out.show(document, render.frame(floor, time.time(), live=False))
+    at.out.show(document, frame(floor, time.time(), live=False))
 
 
 async def chatroom(
@@ -69,29 +112,50 @@ async def chatroom(
     team: TeamId,
     say: Annotated[str | None, option("TEXT", "Post this, and end.", "--say")] = None,
     limit: Annotated[int, option("N", "So many of the newest lines. Default 50.", "-n", "--limit")] = 50,
+    url: UrlOption = None,
+    plain: PlainOption = False,
 ) -> None:
     """Sit in the room of a team: read what is said, and write. q leaves.
 
-    Where the output is no terminal, or Postroom does not run, it shows the newest lines and ends.
+    The arrows choose a line, Ctrl+O opens it, Escape stops a turn, Page Up shows what was said before. Where
+    the output is no terminal, or Postroom does not run, it shows the newest lines and ends, as with --plain.
     """
-    from postroom.terminal.tui import chatroom as room
+    from postroom.terminal.tui.conversation import RoomConversation
 
     team = team.lower()
-    async with at.office() as office:
-        if say is not None:
-            number = await office.rooms.write(at.caller, team, say)
-            later = "" if at.server_runs else " Postroom does not run; agents read it when it starts."
-            at.out.show({"ok": True, "id": number}, f"Posted to #{team}.{later}")
-        elif at.server_runs and _is_watched() and not at.out.as_json:
-            await room.stay(at, office, team)
-        else:
-            await _show_once(at, office, team, limit)
+    is_watched = _is_watched() and not plain and not at.out.as_json
+    if url is None and not (at.server_runs and is_watched and say is None):
+        async with at.office() as office:
+            await _post_or_show(at, office, team, say, limit)
+        return
+    place, token = find_place(at, url)
+    async with open_services(place, token) as services:
+        if say is not None or not is_watched:
+            await _post_or_show(at, services, team, say, limit)
+            return
+        from postroom.terminal.cli.live_events import live_events
+        from postroom.terminal.tui.chat_screen import ChatScreen
+
+        members = tuple((await services.teams.get(at.caller, team)).agents)
+        conversation = RoomConversation(services, at.caller, team, members)
+        screen = ChatScreen(
+            conversation, lambda since: live_events("", since, url=place, token=token), leave_words=LEAVE
+        )
+        await screen.run_async()
 
 
-async def _show_once(at: CommandContext, office: "OfficeServices", team: str, limit: int) -> None:
+async def _post_or_show(
+    at: CommandContext, office: "OfficeServices", team: str, say: str | None, limit: int
+) -> None:
     from postroom.services.office_documents import post_document
-    from postroom.terminal.tui import chatroom as room
+    from postroom.terminal.tui.conversation import tell_post
 
-    posts = await room.newest(at, office, team, limit)
-    lines = [room.line(post) for post in posts] or [f"Nothing was said in #{team} yet."]
-    at.out.show([post_document(post) for post in posts], *lines)
+    if say is not None:
+        number = await office.rooms.write(at.caller, team, say)
+        later = "" if at.server_runs else " Postroom does not run; agents read it when it starts."
+        at.out.show({"ok": True, "id": number}, f"Posted to #{team}.{later}")
+        return
+    posts = (await office.rooms.read(at.caller, team, limit=limit))[::-1]
+    lines = [tell_post(post) for post in posts] or [f"Nothing was said in #{team} yet."]
+    documents = [{**post_document(each), "created_at": iso(each.created_at * 1000)} for each in posts]
+    at.out.show(documents, *lines)

@@ -37,13 +37,13 @@ async def read(
 ) -> None:
     """Show what was said in a room, the oldest first."""
     from postroom.services.office_documents import post_document
-    from postroom.terminal.tui.chatroom import line
+    from postroom.terminal.tui.conversation import tell_post
 
     async with at.office() as office:
         found = await office.rooms.read(at.caller, team.lower(), limit=limit, since=since)
     posts = found if since else found[::-1]
     documents = [{**post_document(each), "created_at": iso(each.created_at * 1000)} for each in posts]
-    at.out.show(documents, *([line(each) for each in posts] or [f"Nothing was said in #{team} yet."]))
+    at.out.show(documents, *([tell_post(each) for each in posts] or [f"Nothing was said in #{team} yet."]))
 
 
 @command(app, "post", store=False, examples=['postroom room post dev "Who takes the release notes?"'])

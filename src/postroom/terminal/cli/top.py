@@ -60,7 +60,9 @@ async def top(
         async def answer(need: "PersonNeed", word: str) -> None:
             await give_answer(services, at.caller, need, word)
 
-        await TopScreen(place, look, answer, lambda: live_events("", url=place, token=token)).run_async()
+        await TopScreen(
+            place, look, answer, lambda since: live_events("", since, url=place, token=token)
+        ).run_async()
 
 
 def find_place(at: CommandContext, url: str | None) -> tuple[str, str]:

@@ -12,9 +12,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Footer, Input, Label, Static
 
+from postroom.clock import iso
 from postroom.errors import PostroomError
 from postroom.terminal.cli.output import clean
 from postroom.terminal.tui.conversation import Conversation, ConversationLine, TurnWords, tell_entry
+from postroom.terminal.tui.detail_screen import DetailScreen
 from postroom.terminal.tui.live_screen import Events, LiveScreen
 
 FILE = "/file "
@@ -25,18 +27,28 @@ class ChatScreen(LiveScreen):
     #title { height: 1; width: 100%; background: $primary; color: $text; padding: 0 1; }
     #lines { height: 1fr; padding: 0 1; }
     .own { color: $text-muted; }
+    .chosen { background: $boost; border-left: thick $accent; }
     #live { height: auto; max-height: 8; padding: 0 1; color: $text-accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "quit", priority=True),
         Binding("escape", "stop", "stop the turn", priority=True),
         Binding("pageup", "earlier", "earlier", priority=True),
+        Binding("up", "choose(-1)", "choose", priority=True, show=False),
+        Binding("down", "choose(1)", "choose", priority=True, show=False),
+        Binding("ctrl+o", "open", "open", priority=True),
+        Binding("ctrl+r", "retry", "retry", priority=True),
     ]
 
-    def __init__(self, conversation: Conversation, events: Events) -> None:
+    def __init__(
+        self, conversation: Conversation, events: Events, *, leave_words: frozenset[str] = frozenset()
+    ) -> None:
         super().__init__(events)
         self._conversation = conversation
+        self._leave_words = leave_words
         self._entries: dict[int, str] = {}
+        self._lines: dict[int, ConversationLine] = {}
+        self._chosen: int | None = None
         self._turns: list[TurnWords] = []
         self._files: tuple[str, ...] = ()
         # Two who add lines at once would each look for neighbours that the other is still adding.
@@ -85,6 +97,7 @@ class ChatScreen(LiveScreen):
         lines = self.query_one("#lines", VerticalScroll)
         was_at_end = lines.scroll_y >= lines.max_scroll_y - 1
         for entry in entries:
+            self._lines[entry.number] = entry
             text = tell_entry(entry)
             known = self._entries.get(entry.number)
             if known is None:
@@ -103,7 +116,9 @@ class ChatScreen(LiveScreen):
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         text = event.value.strip()
         event.input.clear()
-        if text.startswith(FILE):
+        if text.lower() in self._leave_words:
+            self.exit()
+        elif text.startswith(FILE):
             self._files += (text.removeprefix(FILE).strip(),)
             self.notify(f"{len(self._files)} with the next message")
         elif text:
@@ -132,6 +147,44 @@ class ChatScreen(LiveScreen):
             return
         try:
             await self._conversation.stop(self._turns[0].number)
+        except PostroomError as error:
+            self.notify(str(error), severity="error")
+        self.news.set()
+
+    def action_choose(self, step: int) -> None:
+        """Up from the newest; below it none is chosen."""
+        numbers = sorted(self._entries)
+        at = numbers.index(self._chosen) if self._chosen in numbers else len(numbers)
+        at = max(0, at + step)
+        for each in self.query(".chosen"):
+            each.remove_class("chosen")
+        self._chosen = numbers[at] if at < len(numbers) else None
+        if self._chosen is not None:
+            line = self.query_one(f"#entry-{self._chosen}", Static)
+            line.add_class("chosen")
+            line.scroll_visible(animate=False)
+
+    def _find_line(self) -> ConversationLine | None:
+        """The chosen one, else the newest."""
+        number = self._chosen if self._chosen is not None else max(self._lines, default=0)
+        return self._lines.get(number)
+
+    def action_open(self) -> None:
+        if isinstance(self.screen, DetailScreen) or (line := self._find_line()) is None:
+            return
+        note = f"\n\n{line.note}" if line.note else ""
+        self.push_screen(DetailScreen(f"{iso(line.created_at)}  {line.author}", f"{line.text}{note}"))
+
+    @work(group="retry")
+    async def action_retry(self) -> None:
+        """Of the chosen line, else of the newest that nobody could answer."""
+        dead = [number for number, line in self._lines.items() if line.note.startswith("✗")]
+        number = self._chosen if self._chosen is not None else max(dead, default=None)
+        if number not in dead:
+            self.notify("Only what failed can be tried again.")
+            return
+        try:
+            await self._conversation.retry(number)
         except PostroomError as error:
             self.notify(str(error), severity="error")
         self.news.set()

@@ -1,5 +1,6 @@
 """A conversation as a screen sees it: with an agent, a team, or in a team's room; the same verbs for all."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -10,6 +11,7 @@ from postroom.terminal.cli.output import clean
 
 if TYPE_CHECKING:
     from postroom.services.chats import ChatLine
+    from postroom.services.rooms import RoomEntry
     from postroom.services.server import ServerServices
 
 PAGE = 40
@@ -48,6 +50,10 @@ class Conversation(Protocol):
 
     async def stop(self, number: int) -> None: ...
 
+    async def retry(self, number: int) -> None:
+        """Of a message that nobody could answer."""
+        ...
+
 
 class AgentConversation:
     def __init__(self, services: "ServerServices", caller: Caller, agent: str, person: str) -> None:
@@ -73,6 +79,9 @@ class AgentConversation:
 
     async def stop(self, number: int) -> None:
         await self._services.workload.kill(self._caller, number)
+
+    async def retry(self, number: int) -> None:
+        await self._services.workload.retry_dead(self._caller, number)
 
 
 class TeamConversation(AgentConversation):
@@ -103,9 +112,7 @@ class RoomConversation:
         self.title = f"#{team}"
 
     async def read(self, before: int = 0) -> list[ConversationLine]:
-        """Of what was said before the newest page, as much as the room gives at once."""
-        found = await self._services.rooms.read(self._caller, self._team, limit=PAGE if not before else 1000)
-        posts = [each for each in reversed(found) if not before or each.number < before]
+        found = await self._services.rooms.read(self._caller, self._team, limit=PAGE, before=before)
         return [
             ConversationLine(
                 each.number,
@@ -114,7 +121,7 @@ class RoomConversation:
                 each.author == "user",
                 each.created_at * 1000,
             )
-            for each in posts
+            for each in reversed(found)
         ]
 
     async def working(self) -> list[TurnWords]:
@@ -126,6 +133,9 @@ class RoomConversation:
 
     async def stop(self, number: int) -> None:
         await self._services.workload.kill(self._caller, number)
+
+    async def retry(self, number: int) -> None:
+        await self._services.workload.retry_dead(self._caller, number)
 
 
 def _to_line(said: "ChatLine") -> ConversationLine:
@@ -150,6 +160,12 @@ def _note(state: str, reason: str) -> str:
     if state == "dead":
         return f"✗ {reason}".strip()
     return {"pending": "… waits", "delayed": "… waits", "claimed": "● is worked on"}.get(state, "")
+
+
+def tell_post(post: "RoomEntry") -> str:
+    who = "you" if post.author == "user" else f"@{post.author}"
+    time = datetime.fromtimestamp(post.created_at / 1000, UTC).astimezone().strftime("%H:%M")
+    return f"[{time}] {clean(who)}: {clean(post.text, lines=True)}"
 
 
 def tell_entry(entry: ConversationLine) -> str:

@@ -1,13 +1,17 @@
 """The office floor as one sees it from a gallery: who works, who waits, who handed what to whom."""
 
+import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from postroom.office.agents.views import AgentView, TeamView
+    from postroom.services.callers import Caller
+    from postroom.services.office import OfficeServices
     from postroom.services.workload import WorkloadCounts
 
 REST_S = 3.0
@@ -22,6 +26,19 @@ class Doing(StrEnum):
     DONE = "✓"
     ERROR = "✗"
     WAITING = "◔"
+
+
+class Activity(NamedTuple):
+    """One thing that happened: `number` is that of its event, `agent` whose work it is, `message` the name by
+    which clients know the message, `whole` what was said, uncut."""
+
+    moment: float
+    text: str
+    agent: str = ""
+    number: str = ""
+    channel: str = ""
+    message: str = ""
+    whole: str = ""
 
 
 @dataclass
@@ -48,11 +65,12 @@ class Floor:
     teams: dict[str, str]
     opened_at: float
     flow: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=ARROWS))
-    activity: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    activity: deque[Activity] = field(default_factory=lambda: deque(maxlen=KEPT))
     online: bool = False
     waiting: int = 0
     processed: int = 0
     dead: int | None = None
+    _heard: tuple[str, Mapping[str, Any]] = ("", MappingProxyType({}))
 
     @classmethod
     def of(
@@ -84,9 +102,23 @@ class Floor:
             opened_at=now,
         )
 
-    def see(self, kind: str, data: Mapping[str, Any], now: float) -> None:
+    @classmethod
+    async def read(cls, office: "OfficeServices", caller: "Caller", team: str | None) -> "Floor":
+        """As it is now: who works, and how much waits."""
+        agents, teams = await office.agents.list_all(caller), await office.teams.list_all(caller)
+        if team is not None:
+            team = (await office.teams.get(caller, team)).id
+        floor = cls.of(agents, teams, team, time.time())
+        floor.count(await office.workload.counts(caller))
+        for work in await office.workload.in_hand(caller):
+            floor.see("agent:invoke", {"agentId": work.agent}, time.time())
+        floor.activity.clear()
+        return floor
+
+    def see(self, kind: str, data: Mapping[str, Any], now: float, number: str = "") -> None:
         teller = getattr(self, f"_{kind.replace(':', '_')}", None)
         if teller is not None:
+            self._heard = (number, data)
             teller(data, now)
 
     def count(self, found: "WorkloadCounts") -> bool:
@@ -99,7 +131,16 @@ class Floor:
     def failed(self, agent: str, reason: str, now: float) -> None:
         if card := self.cards.get(agent):
             card.become(Doing.ERROR, _short(reason) or "failed", now + 4 * REST_S)
-            self._note(now, f"@{agent} failed: {_short(reason)}")
+            self._heard = ("", {"message": reason})
+            self._note(now, f"@{agent} failed: {_short(reason)}", agent)
+
+    def settle(self, working: Container[str]) -> None:
+        """What the queue says of who works holds, where no event told of an end or a beginning."""
+        for name, card in self.cards.items():
+            if name in working and card.doing in (Doing.IDLE, Doing.WAITING):
+                card.become(Doing.ACTIVE, card.text)
+            elif name not in working and card.doing is Doing.ACTIVE:
+                card.become(Doing.IDLE, "")
 
     def pass_time(self, now: float) -> None:
         for card in self.cards.values():
@@ -112,12 +153,12 @@ class Floor:
             card = self.cards[agent]
             if card.doing is not Doing.ACTIVE:
                 card.become(Doing.WAITING, "has mail")
-            self._note(now, f"{data.get('sender')} → @{agent}: {_short(data.get('message'))}")
+            self._note(now, f"{data.get('sender')} → @{agent}: {_short(data.get('message'))}", agent)
 
     def _agent_invoke(self, data: Mapping[str, Any], now: float) -> None:
         if card := self.cards.get(data.get("agentId") or ""):
             card.become(Doing.ACTIVE, "Processing…")
-            self._note(now, f"@{card.agent} begins")
+            self._note(now, f"@{card.agent} begins", card.agent)
 
     def _agent_progress(self, data: Mapping[str, Any], now: float) -> None:
         if card := self.cards.get(data.get("agentId") or ""):
@@ -127,14 +168,14 @@ class Floor:
         if card := self.cards.get(data.get("agentId") or ""):
             text = f"Done ({len(str(data.get('content') or '')):,} chars)"
             card.become(Doing.DONE, text, now + REST_S)
-            self._note(now, f"@{card.agent}: {_short(data.get('content'))}")
+            self._note(now, f"@{card.agent}: {_short(data.get('content'))}", card.agent)
 
     def _agent_mention(self, data: Mapping[str, Any], now: float) -> None:
         giver, taker = data.get("fromAgent") or "", data.get("toAgent") or ""
         if giver not in self.cards and taker not in self.cards:
             return
         self.flow.append((giver, taker))
-        self._note(now, f"@{giver} → @{taker}")
+        self._note(now, f"@{giver} → @{taker}", taker)
         if (card := self.cards.get(taker)) and card.doing is not Doing.ACTIVE:
             card.become(Doing.WAITING, f"has mail from @{giver}")
 
@@ -142,8 +183,19 @@ class Floor:
         if not data.get("agentId") or data.get("agentId") in self.cards:
             self.processed += 1
 
-    def _note(self, now: float, text: str) -> None:
-        self.activity.append((now, text))
+    def _note(self, now: float, text: str, agent: str) -> None:
+        number, data = self._heard
+        self.activity.append(
+            Activity(
+                moment=now,
+                text=text,
+                agent=agent,
+                number=number,
+                channel=str(data.get("channel") or ""),
+                message=str(data.get("messageId") or ""),
+                whole=str(data.get("content") or data.get("message") or text),
+            )
+        )
 
 
 def _short(text: object) -> str:

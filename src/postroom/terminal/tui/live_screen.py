@@ -7,9 +7,12 @@ import asyncio
 import contextlib
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
+import httpx2
 from textual import work
 from textual.app import App
+from textual.screen import ModalScreen
 
 from postroom.errors import PostroomError
 
@@ -18,7 +21,10 @@ AGAIN_S = 3.0
 # However many events come, the screen is drawn anew no more often than this.
 CALM_S = 0.25
 
-Events = Callable[[], AsyncIterator[object]]
+LiveEvent = tuple[str, dict[str, Any], str | None]
+"""Its name, what it says, and the number to go on from."""
+Events = Callable[[str | None], AsyncIterator[LiveEvent]]
+"""What happens after the event of this number, and from now on without one."""
 
 
 class LiveScreen(App[None]):
@@ -27,6 +33,7 @@ class LiveScreen(App[None]):
     def __init__(self, events: Events) -> None:
         super().__init__()
         self._events = events
+        self.last_heard: str | None = None
         self.news = asyncio.Event()
         """Set by whoever wants the screen to look at once."""
 
@@ -40,6 +47,13 @@ class LiveScreen(App[None]):
 
     @abstractmethod
     def tell_problem(self, problem: str) -> None: ...
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is open above it, its own keys are silent: Escape leads back from there."""
+        return action == "quit" or not isinstance(self.screen, ModalScreen)
+
+    def hear(self, event: LiveEvent) -> None:
+        """For screens that show what events say; others only look again."""
 
     @work(exclusive=True, group="look")
     async def _keep_looking(self) -> None:
@@ -57,7 +71,9 @@ class LiveScreen(App[None]):
     @work(exclusive=True, group="hear")
     async def _keep_hearing(self) -> None:
         while True:
-            with contextlib.suppress(PostroomError, OSError):
-                async for _ in self._events():
+            with contextlib.suppress(PostroomError, OSError, httpx2.HTTPError):
+                async for event in self._events(self.last_heard):
+                    self.last_heard = event[2] or self.last_heard
+                    self.hear(event)
                     self.news.set()
             await asyncio.sleep(AGAIN_S)

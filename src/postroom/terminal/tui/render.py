@@ -28,7 +28,7 @@ def frame(floor: Floor, now: float, *, live: bool) -> RenderableType:
         )
         if live
         else Text.assemble(("Postroom", "bold"), f"  {clean(floor.title)}"),
-        Columns([_card(card) for card in floor.cards.values()], padding=(0, 1)),
+        draw_cards(floor),
     ]
     if floor.flow:
         arrows = "   ".join(f"@{giver} → @{taker}" for giver, taker in floor.flow)
@@ -38,23 +38,30 @@ def frame(floor: Floor, now: float, *, live: bool) -> RenderableType:
         parts.append(Text.assemble(("Teams  ", "bold"), clean(legend)))
     if floor.activity:
         parts.append(Text("Activity", style="bold"))
-        for moment, text in list(floor.activity)[-LINES:]:
-            time = datetime.fromtimestamp(moment, UTC).astimezone().strftime("%H:%M:%S")
-            parts.append(Text.assemble((f"{time}  ", "dim"), clean(text), no_wrap=True, overflow="ellipsis"))
+        for each in list(floor.activity)[-LINES:]:
+            line = Text.assemble((f"{tell_time(each.moment)}  ", "dim"), clean(each.text))
+            line.no_wrap, line.overflow = True, "ellipsis"
+            parts.append(line)
     parts.append(_bar(floor, live=live))
     return Group(*parts)
 
 
-def _card(card: Card) -> Panel:
+def tell_time(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).astimezone().strftime("%H:%M:%S")
+
+
+def draw_cards(floor: Floor, width: int = CARD) -> Columns:
+    return Columns([_card(card, width) for card in floor.cards.values()], padding=(0, 1))
+
+
+def _card(card: Card, width: int) -> Panel:
     style = _STYLES[card.doing]
     star = " ★" if card.leads else ""
     head = Text(f"{card.doing} @{card.agent}{star}", style=style)
-    lines = (clean(card.name), clean(card.works_with), clean(card.text) or "idle")
-    body = Text("\n").join(
-        [head, *(Text(line, style="" if place else "bold") for place, line in enumerate(lines))]
-    )
+    about = Text.assemble((clean(card.name), "bold"), f" · {clean(card.works_with)}")
+    body = Text("\n").join([head, about, Text(clean(card.text) or "idle")])
     body.no_wrap, body.overflow = True, "ellipsis"
-    return Panel(body, width=CARD, border_style=style)
+    return Panel(body, width=width, border_style=style)
 
 
 def _bar(floor: Floor, *, live: bool) -> Text:
