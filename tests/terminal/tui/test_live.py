@@ -89,8 +89,8 @@ def test_the_floor_shows_a_turn_as_it_happens(house: HouseProcess) -> None:
     with terminal(house, "team", "visualize", "dev") as screen:
         screen.until("● Dev (#dev)", "said before")
         house.cli("send", "@coder hello there", "--wait")
-        shown = screen.until("@coder: hello there", "1 answered")
-        assert shown.count("@coder: hello there") == 1
+        shown = screen.until("→ @coder: @coder hello there", "1 answered")
+        assert shown.count("→ @coder: @coder hello there") == 1
         assert max(len(line) for line in shown.splitlines()) <= 80
         screen.press("Enter")
         screen.until("Escape: back")
@@ -107,7 +107,7 @@ def test_a_server_that_starts_again_is_heard_again(house: HouseProcess) -> None:
         screen.until("● Dev (#dev)")
         house.cli("restart")
         house.cli("send", "@coder are you back", "--wait")
-        assert screen.until("@coder: are you back").count("are you back\n") == 1
+        assert screen.until("→ @coder: @coder are you back").count("@coder are you back") == 1
         screen.press("q")
         screen.until_left()
 

@@ -112,6 +112,8 @@ class FloorScreen(LiveScreen):
 
     def _draw(self) -> None:
         """What was heard since the last time; however much it was, the screen is drawn once."""
+        if not self.is_running:
+            return  # it is being closed, and parts of it are gone
         floor = self._floor
         floor.pass_time(time.time())
         self._add([floor.activity.popleft() for _ in range(len(floor.activity))])

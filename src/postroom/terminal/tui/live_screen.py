@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 from textual import work
 from textual.app import App
+from textual.css.query import NoMatches
 from textual.screen import ModalScreen
 
 from postroom.errors import PostroomError
@@ -63,6 +64,10 @@ class LiveScreen(App[None]):
                 await self.look()
             except PostroomError as error:
                 self.tell_problem(str(error))
+            except NoMatches:
+                if self.is_running:
+                    raise
+                return  # it was closed meanwhile, and parts of it are gone
             await asyncio.sleep(CALM_S)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
