@@ -109,7 +109,7 @@ def write_page(chosen: argparse.Namespace, conditions: dict[str, Any]) -> None:
     text, watched = page(msgspec.convert(known, list[Found]), conditions), chosen.results / WATCHED
     if watched.exists():
         told = tell_watch(msgspec.json.decode(watched.read_bytes(), type=WatchFigures))
-        text = text.rstrip("\n") + "\n".join(["\n", *told[1:], ""])
+        text = "\n".join([text, *told, ""])
     chosen.markdown.write_text(text, "utf-8")
 
 

@@ -22,7 +22,7 @@ from postroom.pipeline.lake.tables import GOLD, LEDGER, Table
 from postroom.pipeline.sources.sqlite import SqliteSource
 from postroom.runtime import open_sync
 
-WARM = 5
+WARM = 3
 QUEUE = "shop/orders"
 """One that the generated store has."""
 LONGEST_S = 300
@@ -105,9 +105,11 @@ def _share(seconds: list[float], share: int) -> float:
 
 def tell_watch(found: WatchFigures) -> list[str]:
     """A part of the benchmark's page."""
-    verdict = "met" if found.met else "**missed**"
+    rows = (
+        ("bronze", found.bronze_p50_s, found.bronze_p95_s, MOST_BRONZE_S),
+        ("gold", found.gold_p50_s, found.gold_p95_s, MOST_GOLD_S),
+    )
     return [
-        "",
         "## Staying warm",
         "",
         f"Measured on {found.date} with `scripts/bench pipeline --watch {found.messages}`: a watch over a",
@@ -117,6 +119,8 @@ def tell_watch(found: WatchFigures) -> list[str]:
         "",
         "| layer | half within | 95 % within | target | |",
         "| --- | --- | --- | --- | --- |",
-        f"| bronze | {found.bronze_p50_s} s | {found.bronze_p95_s} s | 3 s | {verdict} |",
-        f"| gold | {found.gold_p50_s} s | {found.gold_p95_s} s | 10 s | {verdict} |",
+        *(
+            f"| {layer} | {half} s | {most} s | {target:g} s | {'met' if most < target else '**missed**'} |"
+            for layer, half, most, target in rows
+        ),
     ]
