@@ -90,9 +90,13 @@ def create_app(
                 await stack.enter_async_context(served.running())
             await tail.open()
             await activity.begin()
+            sharing = asyncio.create_task(shared_counts.run()) if programs and deps.room.is_shared else None
             try:
                 yield
             finally:
+                if sharing is not None:
+                    sharing.cancel()
+                    await asyncio.gather(sharing, return_exceptions=True)
                 await tail.close()
                 await audit.settled()
 
@@ -131,6 +135,8 @@ def create_app(
         check_key=deps.check_key,
         is_at_work=lambda message_id: _is_at_work(deps, message_id),
     )
+    shared_counts = deps.services.authentication.shared_counts
+    shared_counts.add(keeper)
     portal.register(app, deps, logins, keeper.failed_login)
     examples.show(app)
     return OfficeApi(RequestMetrics(keeper, counted), tail, deps.closing)

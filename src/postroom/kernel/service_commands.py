@@ -36,6 +36,13 @@ class RecordAudit(Command, frozen=True):
     entries: tuple[AuditEntry, ...]
 
 
+class ShareRequestCounts(Command, frozen=True):
+    """Tell the other processes how many requests this one has let through in the last minute, by name."""
+
+    process: str
+    counts: dict[str, int]
+
+
 class AnswerReview(Command, frozen=True):
     """A person's decision on a review. `seen` is the mark of what they were shown."""
 

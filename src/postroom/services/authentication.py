@@ -9,6 +9,7 @@ from postroom.services.callers import Caller
 from postroom.services.context import ServiceContext
 from postroom.services.errors import TenantNotFound, TokenExpired, TokenInvalid, TokenMissing
 from postroom.services.rates import RateMeter, Rates, Standing
+from postroom.services.shared_counts import SharedCounts
 
 PARTNER_ADMIN = "partner_admin"
 
@@ -18,6 +19,8 @@ class Authentication:
         self._context = context
         self._rates = rates or Rates()
         self._meter = RateMeter(context.clock)
+        self.shared_counts = SharedCounts(context.room)
+        self.shared_counts.add(self._meter)
         # Of each tenant, as it was when a key of it was last looked up: for every request, that is now.
         self._tenants: dict[str, dict[str, Any]] = {}
 

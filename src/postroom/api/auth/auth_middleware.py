@@ -4,7 +4,7 @@ In this order: the host's name, the page that asks, preflights, who asks, forged
 """
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
@@ -101,16 +101,28 @@ class AuthMiddleware:
         self._is_at_work = is_at_work
         self._agents = agents or AgentTokens(owner, clock)
         self._clock = clock
-        self._failures = RateLimiter(clock, FAILURES_PER_MINUTE)
+        self._failures = RateLimiter("failures", clock, FAILURES_PER_MINUTE)
         self._known = settings()
         self._learn(self._known)
 
     def _learn(self, settings: Settings) -> None:
         limits = settings.limits
         self._known, self._names = settings, AllowedHosts(settings.api)
-        self._pace = RateLimiter(self._clock, limits.requests_per_minute)
+        self._pace = RateLimiter("pace", self._clock, limits.requests_per_minute)
         most = limits.owner_requests_per_minute
-        self._owners_pace = RateLimiter(self._clock, most) if most is not None else None
+        self._owners_pace = RateLimiter("owner", self._clock, most) if most is not None else None
+
+    def counts(self) -> dict[str, int]:
+        """What its limits have counted, for other processes."""
+        return {name: count for each in self._limiters() for name, count in each.counts().items()}
+
+    def learn(self, others: Mapping[str, int]) -> None:
+        for each in self._limiters():
+            each.learn(others)
+
+    def _limiters(self) -> list[RateLimiter]:
+        limiters = [self._failures, self._pace]
+        return limiters if self._owners_pace is None else [*limiters, self._owners_pace]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
