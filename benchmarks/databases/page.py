@@ -17,7 +17,9 @@ HOW = """\
 Every server is started by the benchmark in a temporary folder on a real disk, with its defaults: what it
 calls committed is synced. Rounds alternate, each in a new database. A figure is the median of its rounds,
 a ratio the median of the rounds' ratios; trust the ratios, since the figures depend on the machine, whose
-processors the server shares with whoever is measured. The message is about 200 bytes of JSON.
+processors the server shares with whoever is measured. The message is about 200 bytes of JSON. A load
+above the number of CPUs means that others were at work: then whoever holds a lock waits for a processor, and
+all who wait for the lock wait with it.
 
 - **postroom** runs as it is opened by default: checks, counts, hash-chained ledger and housekeeping
   included. A batch is completed in the same turn of the event loop as the next is claimed, which makes

@@ -28,7 +28,7 @@ from postroom.stores.mariadb.transaction import (
     MariadbReads,
     MariadbTransaction,
 )
-from postroom.stores.mariadb.wakeups import LedgerWatcher
+from postroom.stores.mariadb.wakeups import LedgerWatcher, OwnEvents
 from postroom.stores.sql.contention import CommitUnknown
 from postroom.stores.sql.steady_time import SteadyTime
 
@@ -59,8 +59,7 @@ class MariadbStore:
         self._begins_alone = threading.local()
         self._closed = False
         self._listener: LedgerWatcher | None = None
-        self._lock = threading.Lock()
-        self._own_events = 0
+        self._own_events = OwnEvents()
         try:
             with contextlib.closing(self._connect()) as db:
                 migrate(db, self._place)
@@ -105,8 +104,8 @@ class MariadbStore:
             self._pool.give_back(tx.connection.db, lost=True)
         else:
             self._pool.give_back(tx.connection.db, lost=False)
-        with self._lock:
-            self._own_events += tx.told
+        if last is not None:
+            self._own_events.note(last.seq, tx.told)
 
     def _find_out(self, last: Head | None, error: pymysql.MySQLError) -> None:
         """What became of a transaction whose connection was lost while it was committed. Its last event is in
@@ -161,11 +160,7 @@ class MariadbStore:
         """The server's own business: its logs are for its administrator."""
 
     def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
-        self._listener = LedgerWatcher(self._connect, self._count_own_events, wake)
-
-    def _count_own_events(self) -> int:
-        with self._lock:
-            return self._own_events
+        self._listener = LedgerWatcher(self._connect, self._own_events, wake)
 
     def left_behind(self, owner: str) -> str | None:
         """Several processes may have it open; what a dead one had in hand comes free with its leases."""

@@ -4,6 +4,7 @@ now and then."""
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,14 +22,33 @@ AGAIN_S = 1.0
 MOST_EVENTS = 5000
 
 
+class OwnEvents:
+    """Which events of the ledger this process has committed lately: of these it has told everybody itself."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._commits: deque[tuple[int, int]] = deque(maxlen=MOST_EVENTS)
+
+    def note(self, last: int, count: int) -> None:
+        """A commit, whose events follow each other and end with this number."""
+        with self._lock:
+            self._commits.append((last, count))
+
+    def count(self, after: int, up_to: int) -> int:
+        """How many of these numbers are its own. Who asks never asks for earlier ones again."""
+        with self._lock:
+            kept = [(last, count) for last, count in self._commits if last > after]
+            self._commits = deque(kept, MOST_EVENTS)
+        return sum(count for last, count in kept if last <= up_to)
+
+
 class LedgerWatcher:
     def __init__(
         self,
         connect: "Callable[[], pymysql.Connection[Any]]",
-        own_events: Callable[[], int],
+        own_events: OwnEvents,
         wake: Callable[[Mapping[int, int]], None],
     ) -> None:
-        """`own_events` says how many this process has committed: of these it has told everybody itself."""
         self._connect = connect
         self._own_events = own_events
         self._wake = wake
@@ -58,7 +78,6 @@ class LedgerWatcher:
 
     def _watch(self, reads: MariadbReadConnection) -> None:
         seen = self._head(reads)
-        others = seen - self._own_events()
         # Something may have come while nobody looked.
         self._wake({})
         self.is_listening.set()
@@ -66,12 +85,11 @@ class LedgerWatcher:
             head = self._head(reads)
             if head == seen:
                 continue
-            # Its own events may be counted a moment later than they are seen; then this looks once too often.
-            now_others = head - self._own_events()
-            if now_others != others:
+            # Its own events may be noted a moment later than they are seen; then this looks once too often.
+            if self._own_events.count(seen, head) != head - seen:
                 since = max(seen, head - MOST_EVENTS)
                 self._wake(dict(reads.fetch(READ_SQL["woken_since"], (since,))))
-            seen, others = head, now_others
+            seen = head
 
     def _head(self, reads: MariadbReadConnection) -> int:
         return reads.fetch(READ_SQL["head"])[0][0]
