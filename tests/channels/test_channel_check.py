@@ -36,7 +36,9 @@ async def test_a_channel_is_tried_and_a_first_message_sent(name: str, tmp_path: 
         fake.transcript.exactly_one(FIRST)
 
 
-async def test_a_wrong_token_is_told_before_anything_is_sent(tmp_path: Path) -> None:
+async def test_setting_up_tells_a_wrong_token_and_sends_a_first_message_with_a_right_one(
+    tmp_path: Path,
+) -> None:
     platform = PLATFORMS["telegram"]
     async with platform.make(HeldClock(SystemClock().now())) as fake:
         house = HouseProcess(tmp_path, channels={"telegram": {"base_url": fake.url}})
@@ -45,3 +47,8 @@ async def test_a_wrong_token_is_told_before_anything_is_sent(tmp_path: Path) -> 
         refused = await asyncio.to_thread(house.cli, *words, check=False)
         assert refused.returncode
         assert "does not know its token" in refused.stderr
+        event = await platform.write(fake, platform.people[0], "hello")
+        words = ("channel", "setup", "telegram", "--token", fake.token, "--to", event.chat)
+        told = await asyncio.to_thread(house.cli, *words)
+        assert "A first message is on its way" in told.stdout + told.stderr
+        fake.transcript.exactly_one(FIRST, chat=event.chat)

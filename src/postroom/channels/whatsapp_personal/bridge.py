@@ -6,6 +6,7 @@ acknowledged by asking for the next one: until then WhatsApp's thread waits.
 
 import base64
 import json
+import logging
 import os
 import queue
 import sys
@@ -193,6 +194,7 @@ def main() -> None:
     # neonize writes to stdout too, and only we may answer there.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    logging.getLogger().setLevel(logging.WARNING)
     bridge = Bridge(NewClient(sys.argv[1], uuid="postroom"))
     threading.Thread(target=bridge.stay_connected, daemon=True).start()
     serve(bridge, sys.stdin.buffer, answers)
