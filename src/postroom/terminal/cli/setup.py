@@ -64,7 +64,7 @@ def find_offers(environment: Mapping[str, str] = os.environ) -> Iterator[Offer]:
     for provider, variable in API_KEYS.items():
         if not environment.get(variable):
             yield Offer(provider, "the API, with a key that you paste", needs_key=True)
-    yield Offer(SCRIPT, "no model: agents say what a script says; for a first look without key or network")
+    yield Offer(SCRIPT, "no model: a script answers, without a key or network")
 
 
 def register(root: typer.Typer, panel: str) -> None:
