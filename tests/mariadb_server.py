@@ -87,9 +87,11 @@ class MariadbServer:
             else:
                 return
 
-    def start_if_down(self) -> None:
-        if self._process is None or self._process.poll() is not None:
+    def start_if_down(self) -> bool:
+        is_down = self._process is None or self._process.poll() is not None
+        if is_down:
             self.start()
+        return is_down
 
     def stop(self, *, kill: bool = False) -> None:
         if self._process is not None:

@@ -71,10 +71,12 @@ class Server:
         options = f"-k {self.folder} {' '.join(words)}"
         self._run("pg_ctl", "-D", self._data, "-l", self.folder / "log", "-w", "-o", options, "start")
 
-    def start_if_down(self) -> None:
+    def start_if_down(self) -> bool:
         status = [*AS_POSTGRES, str(self._programs / "pg_ctl"), "-D", str(self._data), "status"]
-        if subprocess.run(status, cwd="/", capture_output=True, check=False).returncode:
+        is_down = subprocess.run(status, cwd="/", capture_output=True, check=False).returncode != 0
+        if is_down:
             self.start()
+        return is_down
 
     def stop(self, mode: str = "immediate") -> None:
         self._run("pg_ctl", "-D", self._data, "-m", mode, "-w", "stop")

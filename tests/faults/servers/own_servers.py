@@ -17,8 +17,8 @@ class OwnServer:
     """By its socket, from this host."""
     tcp_url: Callable[[str], str]
     """From others, by its address."""
-    start: Callable[[], None]
-    """If it does not run, as whatever starts services does."""
+    start: Callable[[], bool]
+    """If it does not run, as whatever starts services does. Says whether it did not."""
 
 
 @contextlib.contextmanager
