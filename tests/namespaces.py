@@ -30,6 +30,8 @@ def network(hosts: int) -> Iterator[tuple[str, list[str]]]:
                 ip("netns", "add", name)
                 undo.callback(ip, "netns", "del", name)
                 ip("link", "add", f"{name}o", "type", "veth", "peer", "name", "eth0", "netns", name)
+                # At once; with its namespace it would go some time later.
+                undo.callback(ip, "link", "del", f"{name}o")
                 ip("link", "set", f"{name}o", "master", bridge, "up")
                 ip("-n", name, "addr", "add", f"{base}.{each + 10}/24", "dev", "eth0")
                 ip("-n", name, "link", "set", "eth0", "up")
