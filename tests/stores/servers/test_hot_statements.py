@@ -31,7 +31,7 @@ _COLUMNS = (
 # Half of it waits, half has ended; of a tenth somebody will come for at a time.
 _MESSAGES = f"""
 INSERT INTO messages ({_COLUMNS})
-SELECT 1000 + n, {{id}}, tenant, scope_id, queue_id, line,
+SELECT 10000000 + n, {{id}}, tenant, scope_id, queue_id, line,
     CASE WHEN n % 2 = 0 THEN 'pending' ELSE 'completed' END,
     sort_key + n, CASE WHEN n % 10 = 0 THEN created_at + 900000000000 + n END, message_type, priority_tier,
     priority_score, created_at + n, updated_at + n, NULL, {{correlation}}, 0, {{key}}, 0, 0,
@@ -40,7 +40,7 @@ FROM messages JOIN ({{numbers}}) numbers ON 1 = 1
 """
 _CONTENTS = (
     "INSERT INTO contents (seq, content_type, source_type)"
-    " SELECT seq, 'application/json', 'api' FROM messages WHERE seq > 1000"
+    " SELECT seq, 'application/json', 'api' FROM messages WHERE seq > 10000000"
 )
 _ARCHIVED = _COLUMNS.replace("seq, id", "seq + 100000000, {archived}", 1).replace("idempotency_key", "NULL")
 _ARCHIVE = (
