@@ -20,7 +20,7 @@ from postroom.stores.mariadb.dialect import READ_SQL, READING, WRITE_SQL, WRITIN
 from postroom.stores.mariadb.errors import code_of
 from postroom.stores.sql.contention import Overtaken
 from postroom.stores.sql.dialect import SqlReads
-from postroom.stores.sql.messages import to_stored
+from postroom.stores.sql.messages import FIND, to_stored
 from postroom.stores.sql.server_transaction import ServerReads, ServerTransaction
 
 _VERSION = (
@@ -47,10 +47,12 @@ class MariadbReads(ServerReads):
         sql, bindings = super().find_statement(wanted, after, limit)
         sql = sql.removesuffix(" FOR UPDATE").replace(_HELD, "m.seq IN (SELECT d.seq FROM due d)")
         if wanted.ended_before is not None and wanted.states:
-            column = "m.dead_at" if set(wanted.states) == {State.DEAD} else "m.ended_at"
-            sql = sql.replace(_ENDED, f"{column} <= ?").replace(
-                "ORDER BY m.finished_at", f"ORDER BY {column}"
-            )
+            dead = set(wanted.states) == {State.DEAD}
+            column, index = ("m.dead_at", "messages_dead") if dead else ("m.ended_at", "messages_finished")
+            sql = sql.replace(_ENDED, f"{column} <= ?")
+            sql = sql.replace("ORDER BY m.finished_at", f"ORDER BY {column}")
+            # What the server knows of a table that has just grown can lead it through all of it.
+            sql = sql.replace(FIND, FIND.replace(" WHERE ", f" FORCE INDEX ({index}) WHERE "))
         return sql, bindings
 
 
