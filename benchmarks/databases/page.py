@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-import msgspec
-
 from benchmarks.databases.servers import Mariadb, Postgres
 from benchmarks.queueing import disk
 from benchmarks.queueing.measure import Outcome
-from benchmarks.queueing.report import amount, reached, wanted
+from benchmarks.queueing.report import tables
 
 HOW = """\
 Every server is started by the benchmark in a temporary folder on a real disk, with its defaults: what it
@@ -44,16 +42,5 @@ def render(outcome: Outcome, postgres: Postgres, mariadb: Mariadb, folder: Path)
         f"load {os.getloadavg()[0]:.1f} at the end, Python {platform.python_version()}, "
         f"PostgreSQL {postgres.version()}, MariaDB {mariadb.version()}, {versions}.",
         "",
-        "| case | compared | reached | target | |",
-        "| --- | --- | ---: | ---: | --- |",
     ]
-    for ratio in outcome.ratios:
-        verdict = "met" if ratio.passed else "**missed**"
-        lines.append(f"| {ratio.case} | {ratio.what} | {reached(ratio)} | {wanted(ratio)} | {verdict} |")
-    lines += ["", "| case | who | figure | lowest – highest |", "| --- | --- | ---: | ---: |"]
-    for figure in outcome.figures:
-        low, high = (
-            amount(msgspec.structs.replace(figure, value=edge(figure.rounds))) for edge in (min, max)
-        )
-        lines.append(f"| {figure.case} | {figure.who} | {amount(figure)} | {low} – {high} |")
-    return "\n".join([*lines, "", HOW, ""])
+    return "\n".join([*lines, *tables(outcome), "", HOW, ""])

@@ -128,6 +128,19 @@ hash-chained ledger and housekeeping included.
 Run it with `scripts/bench queue`."""
 
 
+def tables(outcome: Outcome) -> list[str]:
+    lines = ["| case | compared | reached | target | |", "| --- | --- | ---: | ---: | --- |"]
+    for ratio in outcome.ratios:
+        verdict = "met" if ratio.passed else "**missed**"
+        lines.append(f"| {ratio.case} | {ratio.what} | {reached(ratio)} | {wanted(ratio)} | {verdict} |")
+    lines += ["", "| case | who | figure | lowest – highest |", "| --- | --- | ---: | ---: |"]
+    for figure in outcome.figures:
+        low = amount(msgspec.structs.replace(figure, value=min(figure.rounds)))
+        high = amount(msgspec.structs.replace(figure, value=max(figure.rounds)))
+        lines.append(f"| {figure.case} | {figure.who} | {amount(figure)} | {low} – {high} |")
+    return lines
+
+
 def as_markdown(outcome: Outcome, under: Conditions) -> str:
     lines = [
         "# Queue benchmark",
@@ -137,18 +150,8 @@ def as_markdown(outcome: Outcome, under: Conditions) -> str:
         f"Python {under.python}, SQLite {under.sqlite} (the peers: {under.sqlite_of_peers}), "
         f"huey {under.huey}, persist-queue {under.persist_queue}.",
         "",
-        "| case | compared | reached | target | |",
-        "| --- | --- | ---: | ---: | --- |",
     ]
-    for ratio in outcome.ratios:
-        verdict = "met" if ratio.passed else "**missed**"
-        lines.append(f"| {ratio.case} | {ratio.what} | {reached(ratio)} | {wanted(ratio)} | {verdict} |")
-    lines += ["", "| case | who | figure | lowest – highest |", "| --- | --- | ---: | ---: |"]
-    for figure in outcome.figures:
-        low = amount(msgspec.structs.replace(figure, value=min(figure.rounds)))
-        high = amount(msgspec.structs.replace(figure, value=max(figure.rounds)))
-        lines.append(f"| {figure.case} | {figure.who} | {amount(figure)} | {low} – {high} |")
-    return "\n".join([*lines, "", HOW, ""])
+    return "\n".join([*lines, *tables(outcome), "", HOW, ""])
 
 
 def write(outcome: Outcome, under: Conditions, folder: Path) -> None:
