@@ -1,5 +1,8 @@
 """Opening a database: the right server, schema and version, and named errors when something is wrong."""
 
+import contextlib
+import socket
+import threading
 from collections.abc import Iterator
 
 import pymysql
@@ -16,8 +19,10 @@ from postroom.errors import (
 )
 from postroom.kernel.ports import StoreFault
 from postroom.stores.mariadb import MariadbStore, migrate
+from postroom.stores.mariadb.address import read_address
 from postroom.stores.mariadb.connection import MariadbWriteConnection
 from postroom.stores.mariadb.errors import PacketTooLarge, PoolDrained, PoolShut, classify
+from postroom.stores.mariadb.info import read_info
 from postroom.stores.sql.contention import CommitUnknown, MustWait, Overtaken
 from tests.mariadb_server import MariadbServer, shared_server
 
@@ -35,6 +40,12 @@ def url(server: MariadbServer) -> Iterator[str]:
     """The address of an empty database, which goes with the test."""
     yield server.url("opening")
     server.execute("DROP DATABASE opening")
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
 
 
 def test_a_database_of_a_newer_version_is_refused_and_not_touched(server: MariadbServer, url: str) -> None:
@@ -176,3 +187,39 @@ def test_each_error_says_whether_to_try_again_and_what_it_is(
 ) -> None:
     found, exception = classify(error, "mariadb://here/room")
     assert (found, type(exception)) == (fault, named)
+
+
+def test_a_server_that_hangs_up_is_named(listener: socket.socket) -> None:
+    def hang_up() -> None:
+        listener.accept()[0].close()
+
+    thread = threading.Thread(target=hang_up)
+    thread.start()
+    try:
+        with pytest.raises(StoreFailed, match=r"127\.0\.0\.1"):
+            MariadbStore(f"mariadb://me@127.0.0.1:{listener.getsockname()[1]}/room")
+    finally:
+        thread.join()
+
+
+def test_who_comes_while_another_makes_the_tables_is_told_to_try_again(
+    server: MariadbServer, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "LOCK_S", 0)
+    with contextlib.closing(read_address(url).connect()) as other, other.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK(CONCAT('postroom.', MD5(DATABASE())), 0)")
+        with pytest.raises(StoreFailed, match="brings its tables up to date"):
+            MariadbStore(url)
+    MariadbStore(url).close()
+
+
+def test_settings_that_risk_messages_are_named(server: MariadbServer, url: str) -> None:
+    MariadbStore(url).close()
+    assert "power cut" in read_info(url).warnings[0]
+    [(packet,)] = server.execute("SELECT @@global.max_allowed_packet")
+    server.execute("SET GLOBAL innodb_flush_log_at_trx_commit = 1, GLOBAL max_allowed_packet = 1048576")
+    try:
+        [told] = read_info(url).warnings
+    finally:
+        server.execute(f"SET GLOBAL innodb_flush_log_at_trx_commit = 2, GLOBAL max_allowed_packet = {packet}")
+    assert "max_allowed_packet" in told

@@ -12,6 +12,7 @@ from postroom import SyncRoom
 from postroom.errors import InvalidField
 from postroom.runtime import sync_room
 from postroom.stores.redis import RedisStore
+from postroom.stores.redis.wakeups import RedisWakeups
 from tests.conformance.helpers import waiting_claims
 from tests.conformance.promises import check_promises
 from tests.redis_server import RedisServer, find_server
@@ -114,3 +115,10 @@ def test_a_store_that_is_a_file_has_no_use_for_redis(tmp_path: Path) -> None:
         postroom.open_sync(f"sqlite:///{tmp_path / 'a.db'}", redis="redis://localhost").__enter__()
     with pytest.raises(InvalidField, match="begins with one of"):
         postroom.open_sync("mariadb://me@db.example/room", redis="localhost").__enter__()
+
+
+def test_what_never_began_ends_at_once() -> None:
+    wakeups = RedisWakeups("redis://127.0.0.1:9", "room")
+    wakeups.tell({1: 1})
+    wakeups.close()
+    assert not wakeups.is_listening.is_set()
