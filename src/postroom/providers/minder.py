@@ -54,7 +54,7 @@ class Minder:
             os.environ,
             setsid=True,
             setsigmask=[],
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, *ORDERS],
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGQUIT, *ORDERS],
         )
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
