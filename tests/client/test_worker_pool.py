@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from postroom.client import AsyncClient, Message, ServiceError, Unworkable, WorkerPool
+from postroom.client.completion_batch import CompletionBatch
 from postroom.errors import InvalidField
 from tests.api.queue.service import OWNER, Service, serving
 
@@ -228,3 +229,17 @@ async def test_a_service_that_knows_no_completion_of_many_gets_each_alone(
     pool = WorkerPool(client, "default/jobs", lambda message: None, at_once=10, wait_s=0.2)
     await run_until(pool, lambda: pool.completed == 10)
     assert {(await client.get("default", each)).state for each in ids} == {"completed"}
+
+
+async def test_a_result_that_cannot_be_sent_keeps_no_other_from_being_completed(client: AsyncClient) -> None:
+    await publish(client, 3)
+    claimed = await client.claim("default/jobs", batch_size=3)
+    batch = CompletionBatch(client)
+    results: list[Any] = [1, object(), 3]
+    done = (batch.complete(message, result) for message, result in zip(claimed, results, strict=True))
+    async with asyncio.timeout(60):
+        first, refused, last = await asyncio.gather(*done, return_exceptions=True)
+    assert (first, last) == (None, None)
+    assert isinstance(refused, Exception)
+    states = [(await client.get("default", each.id)).state for each in claimed]
+    assert states == ["completed", "claimed", "completed"]

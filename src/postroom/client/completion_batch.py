@@ -41,24 +41,24 @@ class CompletionBatch:
         if len(some) > 1:
             try:
                 answers = await self._client.complete_many([(message, result) for message, result, _ in some])
-            except ServiceError as error:
-                if error.status not in NOT_TOGETHER:
-                    _refuse(some, error)
-                    return
-            except httpx2.TransportError as error:
-                _refuse(some, error)
-                return
-            else:
                 for answer, (_, _, done) in zip(answers, some, strict=True):
                     _settle(done, refused(answer.status, {"error": answer.error}) if answer.error else None)
                 return
+            except httpx2.TransportError as error:
+                _refuse(some, error)
+                return
+            except Exception as error:
+                # Such as a result that cannot be sent: it is its own worker's, and nobody waits for ever.
+                if isinstance(error, ServiceError) and error.status not in NOT_TOGETHER:
+                    _refuse(some, error)
+                    return
         await asyncio.gather(*(self._send_one(each) for each in some))
 
     async def _send_one(self, waiting: Waiting) -> None:
         message, result, done = waiting
         try:
             await self._client.complete(message, result)
-        except (httpx2.TransportError, ServiceError) as error:
+        except Exception as error:
             _settle(done, error)
         else:
             _settle(done, None)
@@ -70,7 +70,7 @@ def _refuse(some: list[Waiting], error: Exception) -> None:
 
 
 def _settle(done: "asyncio.Future[None]", error: Exception | None) -> None:
-    if done.cancelled():
+    if done.done():
         return
     if error is None:
         done.set_result(None)

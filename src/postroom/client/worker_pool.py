@@ -118,8 +118,8 @@ class WorkerPool:
             return
         try:
             await self._report(message, work)
-        except (httpx2.TransportError, ServiceError) as error:
-            # The lease ends by itself, and the message is tried again.
+        except Exception as error:
+            # Also of a result that cannot be sent. The lease ends by itself, and the message is tried again.
             log.warning("what became of %s could not be told: %s", message.id, error)
 
     async def _call(self, message: Message) -> Any:
