@@ -25,9 +25,9 @@ class PostroomQueue:
         done = 0
         batch = await self.room.claim(QUEUE, limit=BATCH)
         while batch:
-            completed = [self.room.complete(message) for message in batch]
-            done += len(batch)
-            batch, *_ = await asyncio.gather(self.room.claim(QUEUE, limit=BATCH), *completed)
+            completed = self.room.complete_many([(message, None) for message in batch])
+            batch, outcomes = await asyncio.gather(self.room.claim(QUEUE, limit=BATCH), completed)
+            done += outcomes.count(None)
         return done
 
     async def drain_alone(self, consumers: int) -> int:

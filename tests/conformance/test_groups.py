@@ -93,7 +93,10 @@ async def test_completions_go_together_when_nothing_comes_between(room: Room, fe
     await room.publish_many("jobs", list(range(COUNT)))
     claimed = await room.claim("jobs", limit=COUNT)
     await asyncio.gather(*(room.complete(each) for each in claimed))
-    assert sorted(fetched) == sorted(each.id for each in claimed)
+    assert await _all_completed(room, claimed)
+    # A store that compares tokens need not read what this room has claimed itself.
+    compared = room._core.store.capabilities.compares_tokens
+    assert sorted(fetched) == ([] if compared else sorted(each.id for each in claimed))
 
 
 BROKEN: Any = [

@@ -65,6 +65,16 @@ class Changes:
     def count(self, key: CountKey, delta: int) -> None:
         self.counts[key] = self.counts.get(key, 0) + delta
 
+    def shift(self, queue_id: int, subscription_id: int, before: str, after: str, count: int) -> None:
+        """So many rows have gone from one state to another."""
+        counts, old, new = (
+            self.counts,
+            (queue_id, subscription_id, before),
+            (queue_id, subscription_id, after),
+        )
+        counts[old] = counts.get(old, 0) - count
+        counts[new] = counts.get(new, 0) + count
+
     def put(self, fact: Fact, expected: int) -> None:
         """`expected` is the version the store has; 0: none."""
         key = (fact.tenant, fact.kind, fact.key)

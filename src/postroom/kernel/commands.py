@@ -108,6 +108,13 @@ class Complete(ClaimCommand, frozen=True):
     result: Any = None
 
 
+class CompleteMany(Command, frozen=True):
+    """Several claims, each a message, its token and the result. One that is refused keeps no other from being
+    completed: of each the outcome is told."""
+
+    done: tuple[tuple[str, str, Any], ...]
+
+
 class Fail(ClaimCommand, frozen=True):
     reason: str
     kind: str | None = None

@@ -21,6 +21,8 @@ class Directory:
         self._queues: dict[tuple[str, str, str], Queue] = {}
         self._queues_by_id: dict[int, Queue] = {}
         self._subscriptions: dict[int, list[Subscription]] = {}
+        self.has_rules: dict[int, bool] = {}
+        """By scope; asked for with every message."""
         self.notes: dict[Any, Any] = {}
         """What others found out from the same version, by keys of their own."""
 

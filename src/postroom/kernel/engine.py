@@ -15,7 +15,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.costly_checks import NO_ANSWERS, Answers, ChecksNeeded
 from postroom.kernel.hooks import KernelHooks
 from postroom.kernel.housekeeping import pruning, steps
-from postroom.kernel.loading import ALONE, load
+from postroom.kernel.loading import ALONE, adopt_held, load
 from postroom.kernel.ports import Transaction
 from postroom.kernel.rules.breaker import Breaker
 from postroom.kernel.rules.evaluation import rule_budget
@@ -53,6 +53,7 @@ HANDLERS: dict[type[c.Command], Handler] = {
     c.SetQueueState: queues.set_queue_state,
     c.DeleteQueue: queues.delete_queue,
     c.Complete: settle.complete,
+    c.CompleteMany: settle.complete_many,
     c.Fail: settle.fail,
     c.Release: settle.release,
     c.Extend: settle.extend,
@@ -132,6 +133,7 @@ class Engine:
         """
         session = Session(tx, self._env.directory(tx.version))
         ctx = TransitionContext(session, self._env, self._hooks, answers)
+        adopt_held(ctx, commands)
         if len(commands) > 1 or type(commands[0]) not in ALONE:
             load(ctx, commands)
         outcomes = [CommandOutcome() for _ in commands]
@@ -190,6 +192,9 @@ class Engine:
             except PostroomError as error:
                 outcome.error = error
         run.end()
+        if self._env.held is not None:
+            batches = (outcome.value for outcome, _ in claiming if outcome.error is None)
+            self._env.held.keep(stored.row for batch in batches for stored in batch.messages)
         self._settle(ctx)
 
     def _settle(self, ctx: TransitionContext) -> None:
@@ -209,7 +214,7 @@ class Engine:
 
     def _apply_unit(self, ctx: TransitionContext, unit: c.Unit) -> list[Any]:
         for command in unit.commands:
-            if isinstance(command, c.Unit | c.Claim | c.Housekeep):
+            if isinstance(command, c.Unit | c.Claim | c.CompleteMany | c.Housekeep):
                 raise InvalidField("commands", f"a unit of work cannot hold {type(command).__name__}")
         values = []
         with ctx.savepoint(), rule_budget(ctx):

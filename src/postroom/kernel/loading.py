@@ -11,6 +11,8 @@ from postroom.kernel.transitions.context import TransitionContext
 from postroom.kernel.transitions.publish import find_target, named_keys
 
 NAMES_MESSAGE = (c.ClaimCommand, c.Cancel, c.Kill, c.Reprioritise, AnswerReview)
+# Beside these nothing asks for a message that is being completed.
+_PLAIN = frozenset({c.Publish, c.PublishLike, c.Claim, c.Complete, c.CompleteMany})
 # Alone, these fetch what they need with one question as it is.
 ALONE = frozenset({c.Publish, c.PublishLike, c.Claim, c.Complete, c.Extend, c.Fail, c.Release, c.Snooze})
 
@@ -29,6 +31,8 @@ def load(ctx: TransitionContext, commands: Sequence[c.Command]) -> None:
             ids.append(command.message_id)
         elif isinstance(command, c.ExtendMany):
             ids += (message_id for message_id, _ in command.claims)
+        elif isinstance(command, c.CompleteMany):
+            ids += (message_id for message_id, *_ in command.done)
         elif isinstance(command, c.Publish):
             keys += _keys(ctx, command)
         elif isinstance(command, c.Reserve | c.Settle):
@@ -39,6 +43,23 @@ def load(ctx: TransitionContext, commands: Sequence[c.Command]) -> None:
     ctx.session.load_keys(keys)
     for tenant in sorted(budgets):
         ctx.session.load_budgets(tenant, budgets[tenant])
+
+
+def adopt_held(ctx: TransitionContext, commands: Sequence[c.Command]) -> None:
+    """What this process has claimed itself and only completes now need not be read: the store compares the
+    tokens. Where more may follow from a completion, it is read."""
+    held = ctx.env.held
+    if held is None or not all(type(command) in _PLAIN for command in commands):
+        return
+    claims: list[tuple[str, str]] = []
+    for command in commands:
+        if type(command) is c.Complete:
+            claims.append((command.message_id, command.token))
+        elif type(command) is c.CompleteMany:
+            claims += ((message_id, token) for message_id, token, _ in command.done)
+    for row in held.take([(each, token) for each, token in claims if isinstance(each, str)]):
+        if row.parent_id is None and not ctx.has_rules(row.scope_id):
+            ctx.session.adopt(row)
 
 
 def _flatten(commands: Sequence[c.Command]) -> Iterator[c.Command]:

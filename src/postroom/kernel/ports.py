@@ -460,6 +460,8 @@ class StoreCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Statements wait for a network, so they never run on an event loop."""
     reads_inline: bool = False
     """A small read may run on an event loop: it waits for no writer and for no network."""
+    compares_tokens: bool = False
+    """A completion is written only if the claim is still the message's: its row need not be read before."""
 
 
 class Store(Protocol):

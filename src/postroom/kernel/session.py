@@ -168,7 +168,7 @@ class Session:
         if missing:
             self._flush_new()
             for row in self.tx.rows(missing):
-                self._adopt(row)
+                self.adopt(row)
 
     def _flush_new(self) -> None:
         """New messages are found only once they are sent."""
@@ -181,7 +181,7 @@ class Session:
                 self.flush()
                 return
 
-    def _adopt(self, row: Row) -> Row:
+    def adopt(self, row: Row) -> Row:
         known = self._rows.get(row.id)
         if known is None:
             known = self._rows[row.id] = row
@@ -203,7 +203,7 @@ class Session:
         if row is None:
             self._flush_new()
             found = self.tx.rows((message_id,))
-            return self._adopt(found[0]) if found else None
+            return self.adopt(found[0]) if found else None
         if self._levels:
             self._remember(row)
         return row
@@ -233,14 +233,14 @@ class Session:
         self.load_keys([(queue_id, key)])
         stored = self._keyed[queue_id, key]
         if stored is not None and not stored.archived:
-            stored.row = self._adopt(stored.row)
+            stored.row = self.adopt(stored.row)
         return stored
 
     def ready(self, lines: Sequence[int], limit: int, labels: Sequence[tuple[str, Any]] = ()) -> list[Stored]:
         self._flush_messages()
         found = self.tx.ready(lines, limit, labels)
         for stored in found:
-            stored.row = self._adopt(stored.row)
+            stored.row = self.adopt(stored.row)
         return found
 
     def due(self, now: int, limit: int) -> Due:
@@ -248,11 +248,11 @@ class Session:
         due = self.tx.due(now, limit)
         if not due.rows:
             return due
-        return Due([self._adopt(row) for row in due.rows], due.next_at)
+        return Due([self.adopt(row) for row in due.rows], due.next_at)
 
     def find(self, wanted: RowFilter, *, after: int = 0, limit: int = MANY) -> list[Row]:
         self._flush_messages()
-        return [self._adopt(row) for row in self.tx.find(wanted, after, limit)]
+        return [self.adopt(row) for row in self.tx.find(wanted, after, limit)]
 
     def unfinished(self, message_ids: Sequence[str]) -> set[str]:
         self._flush_messages()
@@ -263,7 +263,7 @@ class Session:
         found = self.tx.page(wanted, after, limit, archived=archived)
         for stored in found:
             if not stored.archived:
-                stored.row = self._adopt(stored.row)
+                stored.row = self.adopt(stored.row)
         return found
 
     def add(self, rows: list[Row], contents: list[Content]) -> None:

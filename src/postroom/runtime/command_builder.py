@@ -150,6 +150,11 @@ class CommandBuilder:
     def complete(self, claimed: Message, result: Any) -> c.Complete:
         return c.Complete(result=result, **self.held(claimed))
 
+    def complete_many(self, done: Iterable[tuple[Message, Any]]) -> c.CompleteMany:
+        each = [(self.held(claimed), result) for claimed, result in done]
+        claims = tuple((held["message_id"], held["token"], result) for held, result in each)
+        return c.CompleteMany(done=claims, actor=self.actor, tenant=self.tenant)
+
     def fail(
         self, claimed: Message, reason: str, kind: str | None, retry: bool, delay: float | None
     ) -> c.Fail:

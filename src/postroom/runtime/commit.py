@@ -17,7 +17,7 @@ from typing import Any
 
 from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel.changes import KeysTaken
-from postroom.kernel.commands import Claim, Command, Publish, PublishLike, Unit
+from postroom.kernel.commands import Claim, Command, CompleteMany, Publish, PublishLike, Unit
 from postroom.kernel.costly_checks import NO_ANSWERS, Answers, ChecksNeeded
 from postroom.kernel.engine import AppliedGroup, CommandOutcome, Engine
 from postroom.kernel.ports import Store, StoreFault, Transaction
@@ -369,6 +369,8 @@ def weight(commands: Sequence[Command]) -> int:
                 total += len(command.bodies)
             elif isinstance(command, Unit):
                 total += len(command.commands)
+            elif isinstance(command, CompleteMany):
+                total += len(command.done)
             elif isinstance(command, Claim):
                 total += command.limit or 100
             else:

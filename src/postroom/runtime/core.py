@@ -16,6 +16,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.checks import DEFAULT_SCOPE
 from postroom.kernel.costly_checks import CheckAnswer, CostlyCheck
 from postroom.kernel.engine import Engine
+from postroom.kernel.held_rows import HeldRows
 from postroom.kernel.housekeeping.housekeepers import ROSTER, Retention
 from postroom.kernel.limits import Limits
 from postroom.kernel.message_view import MessageViews
@@ -110,7 +111,8 @@ class RoomCore:
         self.writers = store.capabilities.writers
         rng = random.Random(options.seed)
         breaker = StoreBreaker() if self.writers > 1 else ProcessBreaker()
-        engines = [self._make_engine(rng, breaker) for _ in range(self.writers)]
+        held = HeldRows() if store.capabilities.compares_tokens else None
+        engines = [self._make_engine(rng, breaker, held) for _ in range(self.writers)]
         self.committer = Committer(store, engines, self.wakeups)
         store.listen(self._hear)
         self.clock_watch = None
@@ -122,10 +124,10 @@ class RoomCore:
         )
         self.directory = MessageViews(self._queue_name, self._subscription_name)
 
-    def _make_engine(self, rng: random.Random, breaker: Breaker) -> Engine:
+    def _make_engine(self, rng: random.Random, breaker: Breaker, held: HeldRows | None) -> Engine:
         options = self.options
         env = KernelEnvironment(
-            options.ids or RandomIds(), options.limits, options.retention, rng, self.clock
+            options.ids or RandomIds(), options.limits, options.retention, rng, self.clock, held
         )
         return Engine(env, breaker)
 

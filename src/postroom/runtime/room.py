@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, Unpack, overload
 
 from postroom.clock import Clock
-from postroom.errors import StoreClosed
+from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.budgets.model import Budget
 from postroom.kernel.costly_checks import CheckAnswer, ChecksNeeded, CostlyCheck
@@ -338,6 +338,12 @@ class Room:
     async def complete(self, claimed: Message, result: Any = None) -> None:
         """The work is done; `result` is kept with the message."""
         await self.run(self._builder.complete(claimed, result))
+
+    async def complete_many(self, done: Iterable[tuple[Message, Any]]) -> list[PostroomError | None]:
+        """Messages with their results, with one commit. One that is refused keeps no other from being
+        completed: the errors are in the places of their messages."""
+        outcomes = await self.run(self._builder.complete_many(done))
+        return [each if isinstance(each, PostroomError) else None for each in outcomes]
 
     async def fail(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, Unpack, overload
 
 from postroom.clock import Clock
-from postroom.errors import StoreClosed
+from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.budgets.model import Budget
 from postroom.kernel.ledger import Event, Head
@@ -245,6 +245,17 @@ class SyncRoom:
         {'paid': True}
         """
         self.run(self._builder.complete(claimed, result))
+
+    def complete_many(self, done: Iterable[tuple[Message, Any]]) -> list[PostroomError | None]:
+        """Messages with their results, with one commit. One that is refused keeps no other from being
+        completed: the errors are in the places of their messages.
+
+        >>> _ = room.publish_many("orders", [{"total": 12}, {"total": 7}])
+        >>> room.complete_many([(message, None) for message in room.claim("orders", limit=2)])
+        [None, None]
+        """
+        outcomes = self.run(self._builder.complete_many(done))
+        return [each if isinstance(each, PostroomError) else None for each in outcomes]
 
     def fail(
         self,

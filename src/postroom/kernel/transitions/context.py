@@ -19,6 +19,7 @@ from postroom.kernel.costly_checks import NO_ANSWERS, Answers, NeededChecks
 from postroom.kernel.digests import DIGEST, RESULT_DIGEST, content_digest, result_digest
 from postroom.kernel.directory import Directory
 from postroom.kernel.facts import AWAITED_SCOPE
+from postroom.kernel.held_rows import HeldRows
 from postroom.kernel.ledger import EventDraft
 from postroom.kernel.limits import Limits
 from postroom.kernel.model import (
@@ -65,13 +66,16 @@ class KernelEnvironment:
         retention: Retention,
         rng: random.Random,
         clock: Clock | None = None,
+        held: HeldRows | None = None,
     ) -> None:
-        """The time of a transaction is its store's; `clock` is this process's own, to compare."""
+        """The time of a transaction is its store's; `clock` is this process's own, to compare. `held` is for
+        stores that compare the tokens of completions."""
         self.ids = ids
         self.clock = clock
         self.limits = limits
         self.retention = retention
         self.rng = rng
+        self.held = held
         self.validators = Validators()
         self._directory = (-1, Directory())
 
@@ -188,7 +192,11 @@ class TransitionContext:
         return queue.state in HANDING_OUT and self.session.scope_by_id(queue.scope_id).state in HANDING_OUT
 
     def has_rules(self, scope_id: int) -> bool:
-        return bool(self.hooks.rules_of(self, scope_id))
+        known = self.session.directory.has_rules
+        found = known.get(scope_id)
+        if found is None:
+            found = known[scope_id] = bool(self.hooks.rules_of(self, scope_id))
+        return found
 
     def awaited_scopes(self) -> set[int]:
         """Where somebody waited, or waits, for messages."""
@@ -331,8 +339,7 @@ class TransitionContext:
             )
             touch(row, Shape.CLAIMED)
         subscription = rows[0].subscription_id or 0
-        changes.count((queue.id, subscription, "pending"), -len(rows))
-        changes.count((queue.id, subscription, "claimed"), len(rows))
+        changes.shift(queue.id, subscription, "pending", "claimed", len(rows))
 
     def complete(self, row: Row) -> None:
         """`move` of a claimed row to completed, which is what happens to most."""
@@ -344,8 +351,7 @@ class TransitionContext:
         row.state, row.updated_at, row.finished_at = "completed", now, now
         row.claimed_by = row.claimed_at = row.lease_until = row.due_at = None
         changes.touch(row, Shape.COMPLETED)
-        changes.count((queue.id, subscription or 0, "claimed"), -1)
-        changes.count((queue.id, subscription or 0, "completed"), 1)
+        changes.shift(queue.id, subscription or 0, "claimed", "completed", 1)
         if queue.settings.concurrency is not None:
             # Each claim that ends lets another begin.
             self.woken[row.line] += 1

@@ -7,7 +7,7 @@ late but was not replaced may still finish.
 from typing import Any
 
 from postroom.clock import micros
-from postroom.errors import BodyTooLarge, ClaimLost, InvalidField, WrongState
+from postroom.errors import BodyTooLarge, ClaimLost, InvalidField, PostroomError, WrongState
 from postroom.kernel import checks, jsontext
 from postroom.kernel import commands as c
 from postroom.kernel.backoff import backoff_s
@@ -20,16 +20,17 @@ from postroom.kernel.transitions.due import lease_end
 
 
 def _held(ctx: TransitionContext, command: c.ClaimCommand) -> Row:
-    return _check_held(ctx.message(command.message_id), command)
-
-
-def _check_held(row: Row | None, command: c.ClaimCommand) -> Row:
-    if row is None:
-        raise ClaimLost(message_id=command.message_id, state="archived")
-    if row.state != State.CLAIMED or row.token != command.token:
-        state = f"claimed by {row.claimed_by}" if row.state == State.CLAIMED else row.state
-        raise ClaimLost(message_id=row.id, state=state)
+    row = ctx.message(command.message_id)
+    if row is None or row.state != State.CLAIMED or row.token != command.token:
+        raise _lost(row, command)
     return row
+
+
+def _lost(row: Row | None, command: c.ClaimCommand) -> ClaimLost:
+    if row is None:
+        return ClaimLost(message_id=command.message_id, state="archived")
+    state = f"claimed by {row.claimed_by}" if row.state == State.CLAIMED else row.state
+    return ClaimLost(message_id=row.id, state=state)
 
 
 def complete(ctx: TransitionContext, command: c.Complete) -> Row | None:
@@ -40,17 +41,19 @@ def complete(ctx: TransitionContext, command: c.Complete) -> Row | None:
     if result is not None and len(result) > ctx.limits.body_bytes:
         raise BodyTooLarge(what="result", size=len(result), limit=ctx.limits.body_bytes)
     row = ctx.message(command.message_id)
-    if row is not None and row.state == State.COMPLETED and row.token == command.token:
-        return row
-    is_late = row is not None and row.state == State.PENDING and row.token == command.token
-    if row is None or not is_late:
-        row = _check_held(row, command)
-    row.result = result
-    if is_late:
-        # The lease ran out, and nobody was given the message since: the work is done.
-        ctx.move(row, Change.COMPLETED, State.COMPLETED, late=True)
-    else:
+    if row is None or row.token != command.token:
+        raise _lost(row, command)
+    if row.state == "claimed":
+        row.result = result
         ctx.complete(row)
+    elif row.state == State.PENDING:
+        # The lease ran out, and nobody was given the message since: the work is done.
+        row.result = result
+        ctx.move(row, Change.COMPLETED, State.COMPLETED, late=True)
+    elif row.state == State.COMPLETED:
+        return row
+    else:
+        raise _lost(row, command)
     if row.parent_id is None:
         return None if ctx.has_rules(row.scope_id) else row
     if row.subscription_id is not None:
@@ -58,6 +61,19 @@ def complete(ctx: TransitionContext, command: c.Complete) -> Row | None:
     elif row.message_type == REVIEW:
         ctx.hooks.give_up_review(ctx, row, "it was completed without an answer", command.result)
     return None
+
+
+def complete_many(ctx: TransitionContext, command: c.CompleteMany) -> list[Row | PostroomError | None]:
+    """As `complete` for each, or why it was refused."""
+    if len(command.done) > ctx.limits.claim_batch:
+        raise InvalidField("done", f"has {len(command.done)}, at most {ctx.limits.claim_batch} at once")
+    outcomes: list[Row | PostroomError | None] = []
+    for message_id, token, result in command.done:
+        try:
+            outcomes.append(complete(ctx, c.Complete(message_id=message_id, token=token, result=result)))
+        except PostroomError as error:
+            outcomes.append(error)
+    return outcomes
 
 
 def fail(ctx: TransitionContext, command: c.Fail) -> None:

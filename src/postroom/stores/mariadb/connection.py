@@ -10,6 +10,7 @@ import pymysql
 
 from postroom.stores.mariadb.dialect import split
 from postroom.stores.mariadb.errors import PacketTooLarge
+from postroom.stores.sql.contention import MESSAGE_OVERTAKEN, Overtaken
 from postroom.stores.sql.dialect import Bindings
 
 # Rows of one INSERT, in bytes: a long statement costs the server more than its parts.
@@ -43,6 +44,8 @@ class MariadbWriteConnection:
         """How many statements were to change something."""
         self._most_bytes = most_bytes
         self._waiting: list[bytes] = []
+        self._expected: list[tuple[int, int]] = []
+        """Of those that wait, by their place: how many rows they must find."""
         self._depth = 0
 
     def begin(self, lock: str, first: str) -> Rows:
@@ -52,6 +55,7 @@ class MariadbWriteConnection:
     def _execute(self, *statements: bytes) -> tuple[Rows, list[int]]:
         """With whatever waits, which goes first, in as few packets as the server takes."""
         waiting, self._waiting = [*self._waiting, *statements], []
+        expected, self._expected = self._expected, []
         packet: list[bytes] = []
         size = 0
         changed: list[int] = []
@@ -66,13 +70,18 @@ class MariadbWriteConnection:
             packet.append(statement)
             size += len(statement) + 1
         rows, counts = run(self.db, packet)
-        return rows, [*changed, *counts][-len(statements) :]
+        changed += counts
+        if any(changed[place] != count for place, count in expected):
+            raise Overtaken(MESSAGE_OVERTAKEN)
+        return rows, changed[-len(statements) :]
 
     def fetch(self, sql: str, bindings: Bindings = ()) -> Rows:
         return self._execute(render(self.db, sql, bindings))[0]
 
-    def write(self, sql: str, bindings: Bindings = ()) -> None:
+    def write(self, sql: str, bindings: Bindings = (), *, expect: int | None = None) -> None:
         self.writes += 1
+        if expect is not None:
+            self._expected.append((len(self._waiting), expect))
         self._waiting.append(render(self.db, sql, bindings))
 
     def write_many(self, sql: str, rows: Iterable[Bindings]) -> None:
@@ -101,8 +110,9 @@ class MariadbWriteConnection:
             if self._waiting is waiting:
                 # Nothing of it was sent, not even its beginning.
                 del waiting[before - 1 :]
+                self._expected = [each for each in self._expected if each[0] < before]
             else:
-                self._waiting = []
+                self._waiting, self._expected = [], []
                 # After a deadlock there is nothing left to go back to: the whole transaction is gone.
                 with contextlib.suppress(pymysql.MySQLError):
                     run(self.db, [b"ROLLBACK TO " + name, b"RELEASE SAVEPOINT " + name])
@@ -115,7 +125,7 @@ class MariadbWriteConnection:
         self._execute(b"COMMIT")
 
     def rollback(self) -> None:
-        self._waiting = []
+        self._waiting, self._expected = [], []
         run(self.db, [b"ROLLBACK"])
 
 

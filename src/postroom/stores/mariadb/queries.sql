@@ -106,9 +106,10 @@ visible_at = NULL, attempts = attempts + 1, claims = claims + 1, token = CONCAT(
 claimed_by = ? WHERE seq IN ?;
 
 -- name: save_completed_alike
--- Completions without a result.
+-- Completions, with one result or none, of claims that are still the messages'.
 UPDATE messages FORCE INDEX (PRIMARY) SET state = 'completed', due_at = NULL, lease_until = NULL, updated_at = ?,
-finished_at = ?, claimed_by = NULL, claimed_at = NULL, result = NULL WHERE seq IN ?;
+finished_at = ?, claimed_by = NULL, claimed_at = NULL, result = ?
+WHERE seq IN ? AND (seq, token) IN (?) AND state = 'claimed';
 
 -- name: save_extended
 UPDATE messages SET due_at = ?, lease_until = ?, updated_at = ? WHERE seq = ?;

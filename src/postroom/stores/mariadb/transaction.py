@@ -4,6 +4,7 @@ InnoDB locks every row that a locking question passes, also those it does not re
 for without a lock, then locked by their numbers, and asked again.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,6 +113,15 @@ class MariadbTransaction(ServerTransaction, MariadbReads):
 
     def _lock_numbers(self, rows: Sequence[Row]) -> list[int]:
         return [n for (n,) in self._db.fetch(self._sql["lock_numbers"], (sorted(row.seq for row in rows),))]
+
+    def _save_completed(self, rows: Sequence[Row]) -> None:
+        by_result: defaultdict[bytes | None, list[Row]] = defaultdict(list)
+        for row in rows:
+            by_result[row.result].append(row)
+        for result, alike in by_result.items():
+            held = Pairs((row.seq, row.token) for row in alike)
+            bindings = (self.now, self.now, result, [row.seq for row in alike], held)
+            self.connection.write(self._sql["save_completed_alike"], bindings, expect=len(alike))
 
     def _save_extended(self, rows: Sequence[Row]) -> None:
         leases = [(row.lease_until, row.lease_until, self.now, row.seq) for row in rows]

@@ -1,6 +1,10 @@
 """Strings, whatever they hold. PostgreSQL's text cannot hold NUL: it is written as two other characters, and
 so is the first of these."""
 
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
 from psycopg.abc import Buffer
 from psycopg.adapt import Dumper, Loader
 
@@ -22,7 +26,29 @@ class TextDumper(Dumper):
         return obj.encode()
 
 
+def _restore(text: str) -> str:
+    return text.replace(_MARK + "0", _NUL).replace(_MARK + "1", _MARK) if _MARK in text else text
+
+
 class TextLoader(Loader):
     def load(self, data: Buffer) -> str:
-        text = str(data, "utf-8")
-        return text.replace(_MARK + "0", _NUL).replace(_MARK + "1", _MARK) if _MARK in text else text
+        return _restore(str(data, "utf-8"))
+
+
+class TextColumns:
+    """Which columns of an answer are text. All is looked at at once, since hardly any of it holds marks."""
+
+    def __init__(self, places: list[int]) -> None:
+        self._places = frozenset(places)
+        # Two at least, or it would not give a tuple.
+        self._pick = itemgetter(*places, *places[:1]) if places else None
+
+    def restore(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        if self._pick is None or _MARK not in "".join(
+            filter(None, chain.from_iterable(map(self._pick, rows)))
+        ):
+            return rows
+        return [
+            tuple(_restore(value) if value and i in self._places else value for i, value in enumerate(row))
+            for row in rows
+        ]

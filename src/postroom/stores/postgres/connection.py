@@ -10,12 +10,14 @@ import psycopg
 from psycopg import RawCursor
 from psycopg.conninfo import conninfo_to_dict
 
-from postroom.stores.postgres.arrays import ArrayLiteral, ArrayLiteralDumper
-from postroom.stores.postgres.characters import TextDumper, TextLoader
+from postroom.stores.postgres.arrays import ArrayLiteral, ArrayLiteralDumper, BytesArray, BytesArrayDumper
+from postroom.stores.postgres.characters import TextColumns, TextDumper, TextLoader
 from postroom.stores.postgres.dialect import translate
+from postroom.stores.sql.contention import MESSAGE_OVERTAKEN, Overtaken
 from postroom.stores.sql.dialect import Bindings
 
 CONNECT_S = 10
+TEXT = 25
 # A server that is cut off is given up after 11 seconds, unless the address says otherwise.
 _ALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 11_000}
 # The server gives a client up that is cut off, as soon; on sockets of one machine this does nothing.
@@ -60,6 +62,7 @@ def adapt(db: psycopg.Connection) -> None:
     """What every connection needs before its first use."""
     db.adapters.register_dumper(str, TextDumper)
     db.adapters.register_dumper(ArrayLiteral, ArrayLiteralDumper)
+    db.adapters.register_dumper(BytesArray, BytesArrayDumper)
     db.adapters.register_loader("text", TextLoader)
     db.cursor_factory = RawCursor
 
@@ -74,6 +77,27 @@ def set_up(db: psycopg.Connection) -> None:
             db.execute(_SINCE_14)
 
 
+# By statement; those of filters are put together, so there is a bound.
+_text_columns: dict[str, TextColumns] = {}
+_MOST_STATEMENTS = 2000
+
+
+def read_rows(sql: str, cursor: psycopg.Cursor[Any]) -> list[tuple[Any, ...]]:
+    """The whole answer to a question that was asked for in binary."""
+    rows = cursor.fetchall()
+    if not rows:
+        return rows
+    columns = _text_columns.get(sql)
+    if columns is None:
+        if len(_text_columns) >= _MOST_STATEMENTS:
+            _text_columns.clear()
+        types = cursor.pgresult
+        assert types is not None, "an answer has a result"
+        places = [i for i in range(types.nfields) if types.ftype(i) == TEXT]
+        columns = _text_columns[sql] = TextColumns(places)
+    return columns.restore(rows)
+
+
 class PostgresReadConnection:
     """Only reads, in a snapshot of its own."""
 
@@ -81,7 +105,7 @@ class PostgresReadConnection:
         self.db = db
 
     def fetch(self, sql: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
-        return self.db.execute(translate(sql), bindings).fetchall()  # type: ignore[arg-type]
+        return read_rows(sql, self.db.execute(translate(sql), bindings, binary=True))  # type: ignore[arg-type]
 
 
 class PostgresWriteConnection:
@@ -92,7 +116,7 @@ class PostgresWriteConnection:
         self._is_pooled = is_pooled
         self.writes = 0
         """How many statements were to change something."""
-        self._waiting: list[tuple[str, Sequence[Bindings]]] = []
+        self._waiting: list[tuple[str, Sequence[Bindings], int | None]] = []
 
     def begin(self, lock: str, bindings: Bindings, first: str) -> list[tuple[Any, ...]]:
         """Begin, wait for a lock, and ask the first question, which sees what was done until it was had."""
@@ -107,31 +131,39 @@ class PostgresWriteConnection:
     def _execute(self, sql: str, bindings: Bindings) -> psycopg.Cursor[Any]:
         """With whatever waits, which goes first."""
         if not self._waiting:
-            return self.db.execute(translate(sql), bindings)  # type: ignore[arg-type]
+            return self.db.execute(translate(sql), bindings, binary=True)  # type: ignore[arg-type]
         with self.db.pipeline():
-            self._send_waiting()
-            return self.db.execute(translate(sql), bindings)  # type: ignore[arg-type]
+            expected = self._send_waiting()
+            cursor = self.db.execute(translate(sql), bindings, binary=True)  # type: ignore[arg-type]
+        if any(each.rowcount != count for each, count in expected):
+            raise Overtaken(MESSAGE_OVERTAKEN)
+        return cursor
 
-    def _send_waiting(self) -> None:
+    def _send_waiting(self) -> list[tuple[psycopg.Cursor[Any], int]]:
+        """Those that must change so many rows."""
         waiting, self._waiting = self._waiting, []
-        for sql, rows in waiting:
+        expected = []
+        for sql, rows, count in waiting:
             if len(rows) == 1:
-                self.db.execute(translate(sql), rows[0])  # type: ignore[arg-type]
+                cursor = self.db.execute(translate(sql), rows[0])  # type: ignore[arg-type]
+                if count is not None:
+                    expected.append((cursor, count))
             else:
                 self.db.cursor().executemany(translate(sql), rows)  # type: ignore[arg-type]
+        return expected
 
     def fetch(self, sql: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
-        return self._execute(sql, bindings).fetchall()
+        return read_rows(sql, self._execute(sql, bindings))
 
-    def write(self, sql: str, bindings: Bindings = ()) -> None:
+    def write(self, sql: str, bindings: Bindings = (), *, expect: int | None = None) -> None:
         self.writes += 1
-        self._waiting.append((sql, (bindings,)))
+        self._waiting.append((sql, (bindings,), expect))
 
     def write_many(self, sql: str, rows: Iterable[Bindings]) -> None:
         self.writes += 1
         listed = list(rows)
         if listed:
-            self._waiting.append((sql, listed))
+            self._waiting.append((sql, listed, None))
 
     def change(self, sql: str, bindings: Bindings = ()) -> int:
         self.writes += 1
@@ -139,7 +171,7 @@ class PostgresWriteConnection:
 
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
-        self._waiting.append(("SAVEPOINT step", ((),)))
+        self._waiting.append(("SAVEPOINT step", ((),), None))
         waiting, before = self._waiting, len(self._waiting)
         try:
             yield
@@ -152,7 +184,7 @@ class PostgresWriteConnection:
                 self.db.execute("ROLLBACK TO step")
                 self.db.execute("RELEASE step")
             raise
-        self._waiting.append(("RELEASE step", ((),)))
+        self._waiting.append(("RELEASE step", ((),), None))
 
     def commit(self) -> None:
         self._execute("COMMIT", ())

@@ -10,7 +10,7 @@ import msgspec
 from postroom.kernel import jsontext
 from postroom.kernel.ledger import EventDraft
 from postroom.kernel.rows import Content, Row
-from postroom.stores.postgres.arrays import ArrayLiteral, pack_array
+from postroom.stores.postgres.arrays import ArrayLiteral, BytesArray, pack_array
 from postroom.stores.sql import statements
 from postroom.stores.sql.dialect import Statements
 
@@ -18,6 +18,10 @@ HERE = "postroom.stores.postgres"
 _TYPES = {"text": "text", "integer": "bigint"}
 _COLUMNS = {str: "text", int: "bigint", bytes: "bytea", float: "double precision"}
 # A jsonb cannot hold this character; both sides of a comparison have another in its place.
+# What differs among messages and among events that are otherwise alike.
+ROW_DIFFERS = ("id", "correlation_id", "seq")
+CONTENT_DIFFERS = ("body",)
+EVENT_DIFFERS = ("type", "message_id", "correlation_id", "data")
 _NUL, _STANDS_FOR_NUL = "\\u0000", "\U0010fffe"
 
 
@@ -29,7 +33,7 @@ class PostgresDialect:
     def among(self, column: str, kind: str) -> str:
         return f"{column} = ANY(?::{_TYPES[kind]}[])"
 
-    def bind_list(self, values: Iterable[Any]) -> ArrayLiteral | list[Any]:
+    def bind_list(self, values: Iterable[Any]) -> ArrayLiteral | BytesArray | list[Any]:
         return pack_array(list(values))
 
     def upsert(self, table: str, key: Sequence[str], columns: Sequence[str]) -> str:
@@ -55,16 +59,29 @@ def translate(sql: str) -> str:
     return pieces[0] + "".join(numbered)
 
 
+def _types(struct: type[msgspec.Struct]) -> dict[str, str]:
+    hints = get_type_hints(struct)
+    return {name: _COLUMNS[next(iter(get_args(kind) or (kind,)))] for name, kind in hints.items()}
+
+
 def _arrays(struct: type[msgspec.Struct]) -> str:
     """A parameter for each field: the values of many, as an array."""
-    types = (_COLUMNS[next(iter(get_args(kind) or (kind,)))] for kind in get_type_hints(struct).values())
-    return ", ".join(f"?::{kind}[]" for kind in types)
+    return ", ".join(f"?::{kind}[]" for kind in _types(struct).values())
+
+
+def _alike(struct: type[msgspec.Struct], *differing: str) -> str:
+    """The fields of many that are alike but for some, which are those of `new`."""
+    types = _types(struct)
+    return ", ".join(f"new.{name}" if name in differing else f"?::{types[name]}" for name in types)
 
 
 _LISTS = {
     "ROW_ARRAYS": _arrays(Row),
     "CONTENT_ARRAYS": _arrays(Content),
     "EVENT_ARRAYS": _arrays(EventDraft),
+    "ROW_ALIKE": _alike(Row, *ROW_DIFFERS),
+    "CONTENT_ALIKE": _alike(Content, *CONTENT_DIFFERS),
+    "EVENT_ALIKE": _alike(EventDraft, *EVENT_DIFFERS),
 }
 
 

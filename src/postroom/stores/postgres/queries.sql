@@ -35,9 +35,22 @@ INSERT INTO messages ($ROW_NAMES) SELECT * FROM unnest($ROW_ARRAYS);
 -- name: insert_contents
 INSERT INTO contents (seq, $CONTENT_NAMES) SELECT * FROM unnest(?::bigint[], $CONTENT_ARRAYS);
 
+-- name: insert_alike
+-- New messages that differ in their ids, conversations and bodies only, numbered in their order.
+WITH new AS MATERIALIZED (SELECT nextval('message_numbers') AS seq, id, correlation_id, body
+    FROM unnest(?::text[], ?::text[], ?::bytea[]) AS t (id, correlation_id, body)),
+inserted AS (INSERT INTO messages ($ROW_NAMES) SELECT $ROW_ALIKE FROM new)
+INSERT INTO contents (seq, $CONTENT_NAMES) SELECT new.seq, $CONTENT_ALIKE FROM new;
+
 -- name: insert_events
 -- Numbered, chained events.
 INSERT INTO ledger SELECT * FROM unnest(?::bigint[], $EVENT_ARRAYS, ?::bytea[]);
+
+-- name: insert_events_alike
+-- The same of one moment, tenant, queue, cause and actor.
+INSERT INTO ledger SELECT new.seq, $EVENT_ALIKE, new.hash
+FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bytea[])
+AS new (seq, type, message_id, correlation_id, data, hash);
 
 -- name: number_messages
 SELECT nextval('message_numbers') FROM generate_series(1, ?);
@@ -91,10 +104,12 @@ UPDATE messages SET state = 'claimed', due_at = ?, lease_until = ?, updated_at =
 visible_at = NULL, attempts = attempts + 1, claims = claims + 1, token = (claims + 1) || '-' || ?::text,
 claimed_by = ? WHERE seq = ANY(?::bigint[]);
 
--- name: save_completed_alike
--- Completions without a result.
+-- name: save_completed_list
+-- Completions of claims that are still the messages'.
 UPDATE messages SET state = 'completed', due_at = NULL, lease_until = NULL, updated_at = ?, finished_at = ?,
-claimed_by = NULL, claimed_at = NULL, result = NULL WHERE seq = ANY(?::bigint[]);
+claimed_by = NULL, claimed_at = NULL, result = held.result
+FROM unnest(?::bigint[], ?::text[], ?::bytea[]) AS held (number, token, result)
+WHERE seq = held.number AND messages.token = held.token AND state = 'claimed';
 
 -- name: save_extended_list
 UPDATE messages SET due_at = new.lease, lease_until = new.lease, updated_at = ?

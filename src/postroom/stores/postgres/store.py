@@ -52,7 +52,7 @@ FATE_S = 10.0
 
 
 class PostgresStore:
-    capabilities = StoreCapabilities(writers=WRITERS, blocking=True)
+    capabilities = StoreCapabilities(writers=WRITERS, blocking=True, compares_tokens=True)
 
     def __init__(self, url: str, *, clock: Clock | None = None) -> None:
         self._url = url

@@ -5,21 +5,31 @@ room for a limited number.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from postroom.kernel.facts import REMEMBERED, Fact
-from postroom.kernel.ports import RowFilter
-from postroom.kernel.rows import Content, Row, Stored
+from postroom.kernel.ledger import EventDraft
+from postroom.kernel.ports import RowFilter, UniformMessages
+from postroom.kernel.rows import CONTENT_FIELDS, ROW_FIELDS, Content, Row, Stored
 from postroom.stores.postgres.arrays import pack_array
 from postroom.stores.postgres.connection import PostgresReadConnection, PostgresWriteConnection
-from postroom.stores.postgres.dialect import READ_SQL, READING, WRITE_SQL, WRITING
+from postroom.stores.postgres.dialect import (
+    CONTENT_DIFFERS,
+    EVENT_DIFFERS,
+    READ_SQL,
+    READING,
+    ROW_DIFFERS,
+    WRITE_SQL,
+    WRITING,
+)
 from postroom.stores.sql.contention import Overtaken
 from postroom.stores.sql.dialect import Bindings, SqlReads
 from postroom.stores.sql.messages import to_stored
 from postroom.stores.sql.server_transaction import PlacedEvent, ServerReads, ServerTransaction
 
+T = TypeVar("T")
 _astuple = msgspec.structs.astuple
 # Every transaction shares this lock; who changes what processes remember has it alone.
 LOCK_VERSION_SHARED = "SELECT pg_advisory_xact_lock_shared('figures'::regclass::oid::int, 0)"
@@ -34,8 +44,45 @@ def pack_columns(rows: Sequence[Bindings]) -> list[Any]:
     return [pack_array(column) for column in zip(*rows, strict=True)]
 
 
-def _slices(rows: Sequence[Bindings]) -> Iterator[Sequence[Bindings]]:
+def _slices(rows: Sequence[T]) -> Iterator[Sequence[T]]:
     return (rows[start : start + MOST_ROWS] for start in range(0, len(rows), MOST_ROWS))
+
+
+def _alike(names: Sequence[str], differing: Sequence[str]) -> tuple[int, ...]:
+    return tuple(i for i, name in enumerate(names) if name not in differing)
+
+
+_ROW_ALIKE = _alike(ROW_FIELDS, ROW_DIFFERS)
+_CONTENT_ALIKE = _alike(CONTENT_FIELDS, CONTENT_DIFFERS)
+_EVENT_FIELDS = EventDraft.__struct_fields__
+_EVENT_DIFFERS = tuple(map(_EVENT_FIELDS.index, EVENT_DIFFERS))
+_EVENT_ALIKE = _alike(_EVENT_FIELDS, EVENT_DIFFERS)
+
+
+def _pick(values: Sequence[T], places: Sequence[int]) -> list[T]:
+    return [values[i] for i in places]
+
+
+class _EventColumns:
+    """Events that are inserted together, packed before their places in the chain are known. Of those of one
+    queue, cause and actor most columns are one value."""
+
+    def __init__(self, events: Sequence[EventDraft]) -> None:
+        columns = list(zip(*map(_astuple, events), strict=True))
+        alike = _pick(columns, _EVENT_ALIKE)
+        self._alike: list[Any] | None = None
+        if all(column.count(column[0]) == len(column) for column in alike):
+            self._alike = [column[0] for column in alike[1:]]
+            columns = [(), *_pick(columns, _EVENT_DIFFERS)]
+        self._packed = list(map(pack_array, columns[1:]))
+
+    def place(self, places: Sequence[PlacedEvent]) -> tuple[str, Bindings]:
+        """The statement that inserts them there, by its name, and its values."""
+        numbers, times, hashes = zip(*places, strict=True)
+        packed = (*self._packed, pack_array(hashes))
+        if self._alike is None:
+            return "insert_events", (pack_array(numbers), pack_array(times), *packed)
+        return "insert_events_alike", (times[0], *self._alike, pack_array(numbers), *packed)
 
 
 class PostgresReads(ServerReads):
@@ -65,12 +112,12 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
         return None if done is None else done[1][0]
 
     def _prepare_events(self) -> Callable[[Sequence[PlacedEvent]], None]:
-        packed = [pack_columns(some) for some in _slices([_astuple(event)[1:] for event in self._events])]
+        slices = list(map(_EventColumns, _slices(self._events)))
 
         def insert(places: Sequence[PlacedEvent]) -> None:
-            for some, rest in zip(_slices(places), packed, strict=True):
-                numbers, times, hashes = pack_columns(some)
-                self._out.write(self._sql["insert_events"], (numbers, times, *rest, hashes))
+            for some, columns in zip(_slices(places), slices, strict=True):
+                name, bindings = columns.place(some)
+                self._out.write(self._sql[name], bindings)
 
         return insert
 
@@ -89,11 +136,26 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
         for some in _slices(numbered):
             self._out.write(self._sql["insert_contents"], pack_columns(some))
 
+    def _insert_uniform(self, batch: UniformMessages) -> None:
+        if len(batch.ids) > MOST_ROWS or sum(len(body or b"") for body in batch.bodies) > MOST_BYTES:
+            super()._insert_uniform(batch)
+            return
+        talk = batch.row.correlation_id
+        columns = (batch.ids, [talk] * len(batch.ids) if talk else batch.ids, batch.bodies)
+        alike = (*_pick(_astuple(batch.row), _ROW_ALIKE), *_pick(_astuple(batch.content), _CONTENT_ALIKE))
+        self._out.write(self._sql["insert_alike"], (*map(pack_array, columns), *alike))
+
     def page_statement(
         self, wanted: RowFilter, after: int | None, limit: int, *, archived: bool
     ) -> tuple[str, tuple[Any, ...]]:
         sql, bindings = super().page_statement(wanted, after, limit, archived=archived)
         return (sql if archived else f"{sql} FOR UPDATE OF m"), bindings
+
+    def _save_completed(self, rows: Sequence[Row]) -> None:
+        for some in _slices(rows):
+            held = pack_columns([(row.seq, row.token, row.result) for row in some])
+            bindings = (self.now, self.now, *held)
+            self.connection.write(self._sql["save_completed_list"], bindings, expect=len(some))
 
     def _save_extended(self, rows: Sequence[Row]) -> None:
         leases = [(row.seq, row.lease_until) for row in rows]

@@ -6,7 +6,10 @@ class MustWait(Exception):
 
 
 class Overtaken(Exception):
-    """Somebody else has changed the same fact meanwhile; tried again, that is seen."""
+    """Somebody else has changed the same thing meanwhile; tried again, that is seen."""
+
+
+MESSAGE_OVERTAKEN = "somebody else has changed the same message in this moment"
 
 
 class CommitUnknown(Exception):

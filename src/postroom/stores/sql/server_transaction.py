@@ -38,6 +38,10 @@ class ServerConnection(WriteDatabase, Protocol):
     writes: int
     """How many statements were to change something."""
 
+    def write(self, sql: str, bindings: Bindings = (), *, expect: int | None = None) -> None:
+        """With `expect`, it must find so many rows, or the transaction begins anew."""
+        ...
+
     def savepoint(self) -> contextlib.AbstractContextManager[None]: ...
 
 
@@ -198,13 +202,6 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
             self._out.write(self._sql["save_claimed_alike"], bindings)
         else:
             super()._save_claimed(rows)
-
-    def _save_completed(self, rows: Sequence[Row]) -> None:
-        if any(row.result is not None for row in rows):
-            super()._save_completed(rows)
-            return
-        numbers = self._dialect.bind_list([row.seq for row in rows])
-        self._out.write(self._sql["save_completed_alike"], (self.now, self.now, numbers))
 
     def archive(self, rows: Sequence[Row]) -> None:
         numbers = [row.seq for row in rows]
