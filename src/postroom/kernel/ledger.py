@@ -5,7 +5,7 @@ without breaking the chain. Folding the ledger gives the state of every message.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -79,6 +79,19 @@ def encode_rest(draft: EventDraft) -> bytes:
     return jsontext.encode(_astuple(draft)[1:])[1:]
 
 
+class PlacedEvents(msgspec.Struct, frozen=True):
+    """Where events come to stand in the chain: their numbers, times and hashes."""
+
+    numbers: range
+    times: list[int]
+    hashes: list[bytes]
+
+    def parts(self, most: int) -> "Iterator[PlacedEvents]":
+        for start in range(0, len(self.numbers), most):
+            some = slice(start, start + most)
+            yield PlacedEvents(self.numbers[some], self.times[some], self.hashes[some])
+
+
 class Chaining:
     """Numbers and chains drafts after a head, one by one; `head` is then the new one."""
 
@@ -89,12 +102,17 @@ class Chaining:
     def head(self) -> Head:
         return Head(self._seq, self._hash, self._time)
 
-    def place(self, time: int, rest: bytes) -> tuple[int, int, bytes]:
-        """Number, time and hash of the next event, of which `encode_rest` was told before."""
-        self._seq = seq = self._seq + 1
-        self._hash = hash_ = _sha256(b"%b[%d,%d,%b" % (self._hash, seq, time, rest)).digest()
-        self._time = time
-        return seq, time, hash_
+    def place(self, times: Sequence[int], rests: Iterable[bytes]) -> "PlacedEvents":
+        """The next events, of which `encode_rest` was told before. In the ledger time never goes back."""
+        first, latest = self._seq + 1, self._time
+        placed = PlacedEvents(range(first, first + len(times)), [max(time, latest) for time in times], [])
+        hash_, append = self._hash, placed.hashes.append
+        for seq, time, rest in zip(placed.numbers, placed.times, rests, strict=True):
+            hash_ = _sha256(b"%b[%d,%d,%b" % (hash_, seq, time, rest)).digest()
+            append(hash_)
+        if times:
+            self._seq, self._hash, self._time = placed.numbers[-1], hash_, placed.times[-1]
+        return placed
 
     def row(self, draft: EventDraft) -> tuple[Any, ...]:
         """As (seq, fields…, hash)."""

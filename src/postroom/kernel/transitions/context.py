@@ -341,39 +341,45 @@ class TransitionContext:
         subscription = rows[0].subscription_id or 0
         changes.shift(queue.id, subscription, "pending", "claimed", len(rows))
 
-    def complete(self, row: Row) -> None:
-        """`move` of a claimed row to completed, which is what happens to most."""
-        if row.state != "claimed":
-            raise AssertionError(f"a {row.state} message cannot be completed by its holder")
-        queue, now, changes = self.session.queue_by_id(row.queue_id), self.now, self.session.changes
-        subscription = row.subscription_id
-        # The token stays, so that a repeated complete is recognised.
-        row.state, row.updated_at, row.finished_at = "completed", now, now
-        row.claimed_by = row.claimed_at = row.lease_until = row.due_at = None
-        changes.touch(row, Shape.COMPLETED)
-        changes.shift(queue.id, subscription or 0, "claimed", "completed", 1)
-        if queue.settings.concurrency is not None:
-            # Each claim that ends lets another begin.
-            self.woken[row.line] += 1
-        changes.events.append(
-            EventDraft(
-                now,
-                "message.completed",
-                row.tenant,
-                queue.scope,
-                queue.slug,
-                row.id,
-                row.correlation_id,
-                row.causation_id,
-                self.actor,
-                _completed_data(row),
+    def complete(self, rows: Sequence[Row]) -> None:
+        """`move` of claimed rows to completed, which is what happens to most."""
+        now, actor, changes, awaited = self.now, self.actor, self.session.changes, self.awaited_scopes()
+        append, touch = changes.events.append, changes.touch
+        tally: dict[tuple[int, int | None], int] = {}
+        for row in rows:
+            if row.state != "claimed":
+                raise AssertionError(f"a {row.state} message cannot be completed by its holder")
+            queue, subscription = self.session.queue_by_id(row.queue_id), row.subscription_id
+            # The token stays, so that a repeated complete is recognised.
+            row.state, row.updated_at, row.finished_at = "completed", now, now
+            row.claimed_by = row.claimed_at = row.lease_until = row.due_at = None
+            touch(row, Shape.COMPLETED)
+            key = (queue.id, subscription)
+            tally[key] = tally.get(key, 0) + 1
+            if queue.settings.concurrency is not None:
+                # Each claim that ends lets another begin.
+                self.woken[row.line] += 1
+            append(
+                EventDraft(
+                    now,
+                    "message.completed",
+                    row.tenant,
+                    queue.scope,
+                    queue.slug,
+                    row.id,
+                    row.correlation_id,
+                    row.causation_id,
+                    actor,
+                    _completed_data(row),
+                )
             )
-        )
-        if subscription is None:
-            if self.has_rules(row.scope_id):
-                self._trigger(row, Change.COMPLETED)
-            if row.scope_id in self.awaited_scopes():
-                self.awaited.append(row.id)
+            if subscription is None:
+                if self.has_rules(row.scope_id):
+                    self._trigger(row, Change.COMPLETED)
+                if row.scope_id in awaited:
+                    self.awaited.append(row.id)
+        for (queue_id, subscription), count in tally.items():
+            changes.shift(queue_id, subscription or 0, "claimed", "completed", count)
 
     def move(
         self, row: Row, change: Change, target: State, *, shape: Shape = Shape.CHANGED, **data: Any

@@ -45,7 +45,7 @@ def complete(ctx: TransitionContext, command: c.Complete) -> Row | None:
         raise _lost(row, command)
     if row.state == "claimed":
         row.result = result
-        ctx.complete(row)
+        ctx.complete((row,))
     elif row.state == State.PENDING:
         # The lease ran out, and nobody was given the message since: the work is done.
         row.result = result
@@ -68,12 +68,27 @@ def complete_many(ctx: TransitionContext, command: c.CompleteMany) -> list[Row |
     if len(command.done) > ctx.limits.claim_batch:
         raise InvalidField("done", f"has {len(command.done)}, at most {ctx.limits.claim_batch} at once")
     outcomes: list[Row | PostroomError | None] = []
+    plain: dict[str, Row] = {}
     for message_id, token, result in command.done:
+        row = _find_plain(ctx, message_id, token) if result is None else None
+        if row is not None:
+            plain[row.id] = row
+            outcomes.append(row)
+            continue
         try:
             outcomes.append(complete(ctx, c.Complete(message_id=message_id, token=token, result=result)))
         except PostroomError as error:
             outcomes.append(error)
+    ctx.complete(list(plain.values()))
     return outcomes
+
+
+def _find_plain(ctx: TransitionContext, message_id: Any, token: str) -> Row | None:
+    """A message of which nothing follows but that it is completed."""
+    row = ctx.session.row(message_id) if checks.is_text(message_id) else None
+    if row is None or row.state != "claimed" or row.token != token or row.tenant != ctx.tenant:
+        return None
+    return row if row.parent_id is None and not ctx.has_rules(row.scope_id) else None
 
 
 def fail(ctx: TransitionContext, command: c.Fail) -> None:

@@ -39,6 +39,7 @@ from postroom.stores.postgres.transaction import (
 )
 from postroom.stores.postgres.wakeups import Listener
 from postroom.stores.sql.contention import CommitUnknown
+from postroom.stores.sql.gathered_news import GatheredNews
 from postroom.stores.sql.steady_time import SteadyTime
 
 log = logging.getLogger("postroom.postgres")
@@ -47,6 +48,7 @@ WRITERS = 3
 READERS = 5
 # A notification holds less than 8,000 bytes.
 MOST_LINES = 200
+NOTIFY = "SELECT pg_notify($1, $2)"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 FATE_S = 10.0
 
@@ -89,6 +91,9 @@ class PostgresStore:
             open=True,
             name="postroom",
         )
+        self._teller: psycopg.Connection | None = None
+        self._news = GatheredNews(self._notify, "postroom-notifier")
+        self._news.start()
 
     def _connect(self) -> psycopg.Connection:
         db = psycopg.connect(self._url, **self._options)
@@ -120,8 +125,6 @@ class PostgresStore:
     def commit(self, tx: Transaction) -> None:
         assert isinstance(tx, PostgresTransaction)
         number = tx.finish()
-        if tx.has_news:
-            tx.connection.write("SELECT pg_notify(?, ?)", (self._channel, self._tell(tx.woken)))
         try:
             tx.connection.commit()
         except psycopg.Error as error:
@@ -129,8 +132,18 @@ class PostgresStore:
                 raise
             self._find_out(number, error)
         self._pool.putconn(tx.connection.db)
+        if tx.has_news:
+            self._news.tell(tx.woken)
 
-    def _tell(self, woken: Mapping[int, int]) -> str:
+    def _notify(self, woken: Mapping[int, int]) -> None:
+        try:
+            if self._teller is None or self._teller.broken:
+                self._teller = self._connect()
+            self._teller.execute(NOTIFY, (self._channel, self._write_news(woken)))
+        except (psycopg.Error, OSError) as error:
+            log.info("others are not told of a commit: %s", error)
+
+    def _write_news(self, woken: Mapping[int, int]) -> str:
         """Who waits on a line that is not named looks again by itself."""
         return json.dumps([self._name, list(woken.items())[:MOST_LINES]])
 
@@ -230,10 +243,13 @@ class PostgresStore:
         if self._closed:
             return
         self._closed = True
+        self._news.close()
+        if self._teller is not None:
+            self._teller.close()
         if self._listener is not None:
             self._listener.is_closed.set()
             with contextlib.suppress(psycopg.Error), self._pool.connection(timeout=1) as db:
-                db.execute("SELECT pg_notify($1, $2)", (self._channel, self._tell({})))
+                db.execute(NOTIFY, (self._channel, self._write_news({})))
             self._listener.join()
         self._pool.close()
 

@@ -4,13 +4,13 @@ What may not exist yet is locked by advisory locks. These are few, whatever is a
 room for a limited number.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from postroom.kernel.facts import REMEMBERED, Fact
-from postroom.kernel.ledger import EventDraft
+from postroom.kernel.ledger import EventDraft, Head, PlacedEvents
 from postroom.kernel.ports import RowFilter, UniformMessages
 from postroom.kernel.rows import CONTENT_FIELDS, ROW_FIELDS, Content, Row, Stored
 from postroom.stores.postgres.arrays import pack_array
@@ -27,7 +27,7 @@ from postroom.stores.postgres.dialect import (
 from postroom.stores.sql.contention import Overtaken
 from postroom.stores.sql.dialect import Bindings, SqlReads
 from postroom.stores.sql.messages import to_stored
-from postroom.stores.sql.server_transaction import PlacedEvent, ServerReads, ServerTransaction
+from postroom.stores.sql.server_transaction import Seal, ServerReads, ServerTransaction
 
 T = TypeVar("T")
 _astuple = msgspec.structs.astuple
@@ -76,13 +76,19 @@ class _EventColumns:
             columns = [(), *_pick(columns, _EVENT_DIFFERS)]
         self._packed = list(map(pack_array, columns[1:]))
 
-    def place(self, places: Sequence[PlacedEvent]) -> tuple[str, Bindings]:
-        """The statement that inserts them there, by its name, and its values."""
-        numbers, times, hashes = zip(*places, strict=True)
-        packed = (*self._packed, pack_array(hashes))
+    def place(self, placed: PlacedEvents) -> tuple[str, Bindings]:
+        """The statement that inserts them there, and its values."""
+        numbers, packed = pack_array(list(placed.numbers)), (*self._packed, pack_array(placed.hashes))
         if self._alike is None:
-            return "insert_events", (pack_array(numbers), pack_array(times), *packed)
-        return "insert_events_alike", (times[0], *self._alike, pack_array(numbers), *packed)
+            return WRITE_SQL["insert_events"], (numbers, pack_array(placed.times), *packed)
+        return WRITE_SQL["insert_events_alike"], (placed.times[0], *self._alike, numbers, *packed)
+
+
+def _as_one(statements: Sequence[tuple[str, Bindings]]) -> tuple[str, Bindings]:
+    """Changes of different rows as one statement."""
+    *first, (last, _) = statements
+    parts = ", ".join(f"part_{i} AS ({sql})" for i, (sql, _) in enumerate(first))
+    return f"WITH {parts} {last}" if first else last, [each for _, bound in statements for each in bound]
 
 
 class PostgresReads(ServerReads):
@@ -111,18 +117,21 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
         done = self._finish()
         return None if done is None else done[1][0]
 
-    def _prepare_events(self) -> Callable[[Sequence[PlacedEvent]], None]:
+    def _prepare_seal(self) -> Seal:
         slices = list(map(_EventColumns, _slices(self._events)))
 
-        def insert(places: Sequence[PlacedEvent]) -> None:
-            for some, columns in zip(_slices(places), slices, strict=True):
-                name, bindings = columns.place(some)
-                self._out.write(self._sql[name], bindings)
+        def seal(placed: PlacedEvents, head: Head, deltas: Sequence[Bindings]) -> None:
+            parts = zip(slices, placed.parts(MOST_ROWS), strict=True)
+            statements = [columns.place(part) for columns, part in parts]
+            if statements:
+                statements.append((self._sql["set_head"], (head.seq, head.hash, head.time)))
+            if deltas:
+                statements.append((self._sql["add_counts"], pack_columns(deltas)))
+            # Together they cost the server and the driver less than one by one.
+            if statements:
+                self._out.write(*_as_one(statements))
 
-        return insert
-
-    def _write_counts(self, deltas: Sequence[Bindings]) -> None:
-        self._out.write(self._sql["add_counts"], pack_columns(deltas))
+        return seal
 
     def _insert_rows(self, rows: list[Row], contents: list[Content]) -> None:
         """A list for each column, unless bodies are so large that they go one by one."""

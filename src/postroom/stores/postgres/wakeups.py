@@ -66,8 +66,10 @@ class Listener:
             frozen = FrozenSessions()
             while not self.is_closed.is_set():
                 self._end_frozen(frozen, db)
-                for note in db.notifies(timeout=LOOK_S, stop_after=1):
+                for note in db.notifies(timeout=LOOK_S):
                     self._hear(note.payload)
+                    if self.is_closed.is_set():
+                        return
 
     def _watch(self) -> None:
         with contextlib.closing(self._connect()) as db:

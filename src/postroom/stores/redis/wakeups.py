@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 
 import redis
 
+from postroom.stores.sql.gathered_news import GatheredNews
+
 log = logging.getLogger("postroom.redis")
 
 CONNECT_S = 2.0
@@ -18,7 +20,6 @@ LOOK_S = 1.0
 AGAIN_S = 1.0
 # Who waits on a line that is not named looks again by itself.
 MOST_LINES = 1000
-MOST_WAITING = 10_000
 
 
 class RedisWakeups:
@@ -27,60 +28,48 @@ class RedisWakeups:
         self._channel = channel
         self._name = uuid.uuid4().hex
         """By which this process knows its own."""
-        self._lock = threading.Lock()
-        self._news: dict[int, int] = {}
-        self._has_news = threading.Event()
         self._closed = threading.Event()
         self.is_listening = threading.Event()
         self._wake: Callable[[Mapping[int, int]], None] | None = None
-        self._threads = [
-            threading.Thread(target=self._keep, args=(work,), name=f"postroom-redis-{name}", daemon=True)
-            for name, work in (("tell", self._tell), ("hear", self._hear))
-        ]
+        self._teller = self._connect()
+        self._news = GatheredNews(self._publish, "postroom-redis-tell")
+        self._thread = threading.Thread(target=self._listen, name="postroom-redis-hear", daemon=True)
 
     def start(self, wake: Callable[[Mapping[int, int]], None]) -> None:
         self._wake = wake
-        for thread in self._threads:
-            thread.start()
+        self._news.start()
+        self._thread.start()
 
     def tell(self, woken: Mapping[int, int]) -> None:
-        """It is sent by a thread of its own: no commit ever waits for Redis."""
-        with self._lock:
-            if len(self._news) < MOST_WAITING:
-                for line, count in woken.items():
-                    self._news[line] = self._news.get(line, 0) + count
-        self._has_news.set()
+        self._news.tell(woken)
 
     def close(self) -> None:
         self._closed.set()
-        self._has_news.set()
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join()
+        self._news.close()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._teller.close()
 
-    def _keep(self, work: "Callable[[redis.Redis], None]") -> None:
+    def _connect(self) -> "redis.Redis":
+        return redis.Redis.from_url(self._url, socket_connect_timeout=CONNECT_S, socket_timeout=CONNECT_S)
+
+    def _publish(self, woken: Mapping[int, int]) -> None:
+        try:
+            payload = json.dumps([self._name, list(woken.items())[:MOST_LINES]])
+            self._teller.publish(self._channel, payload)
+        except (redis.RedisError, OSError) as error:
+            log.info("Redis is not there at the moment: %s", error)
+
+    def _listen(self) -> None:
         """Until it is closed; a lost connection is looked for again."""
         while not self._closed.is_set():
-            client = redis.Redis.from_url(
-                self._url, socket_connect_timeout=CONNECT_S, socket_timeout=CONNECT_S
-            )
             try:
-                with contextlib.closing(client):
-                    work(client)
+                with contextlib.closing(self._connect()) as client:
+                    self._hear(client)
             except (redis.RedisError, OSError) as error:
                 log.info("Redis is not there at the moment: %s", error)
             self.is_listening.clear()
             self._closed.wait(AGAIN_S)
-
-    def _tell(self, client: "redis.Redis") -> None:
-        client.ping()
-        while not self._closed.is_set():
-            self._has_news.wait()
-            self._has_news.clear()
-            with self._lock:
-                news, self._news = self._news, {}
-            if not self._closed.is_set():
-                client.publish(self._channel, json.dumps([self._name, list(news.items())[:MOST_LINES]]))
 
     def _hear(self, client: "redis.Redis") -> None:
         with contextlib.closing(client.pubsub(ignore_subscribe_messages=True)) as heard:

@@ -14,7 +14,7 @@ import msgspec
 
 from postroom.kernel import jsontext
 from postroom.kernel.budgets.model import Budget, BudgetChanges, BudgetFilter
-from postroom.kernel.ledger import Chaining, EventDraft, Head, encode_rest
+from postroom.kernel.ledger import Chaining, EventDraft, Head, PlacedEvents, encode_rest
 from postroom.kernel.model import Counts
 from postroom.kernel.ports import CountKey
 from postroom.kernel.rows import Row, Stored
@@ -27,7 +27,9 @@ from postroom.stores.sql.messages import MessageReads, MessageWrites, to_stored
 from postroom.stores.sql.queues import QueueReads, QueueWrites
 
 _astuple = msgspec.structs.astuple
-PlacedEvent = tuple[int, int, bytes]
+Seal = Callable[[PlacedEvents, Head, Sequence[Bindings]], None]
+"""Called with the places of the events, the head after them, and the changes of counts: queue, subscription,
+state and how many."""
 # Names that are locked share this many locks.
 BUCKETS = 128
 
@@ -100,40 +102,34 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
             return None
         # Others wait from the lock to the commit, so what can be done is done before.
         rests = [encode_rest(event) for event in self._events]
-        insert = self._prepare_events()
+        seal = self._prepare_seal()
         [(seq, hash_, time, *rest)] = self._db.fetch(sql["lock_head"])
         head = Head(seq, hash_, time)
-        if self._events:
-            if time > self.now and self._budgets_saved:
-                saved = [(time, *key, self.now) for key in sorted(self._budgets_saved)]
-                out.write_many(sql["retime_budget"], saved)
-            chaining = Chaining(head)
-            # Others may have been quicker. In the ledger time never goes back.
-            times = (max(event.time, time) for event in self._events)
-            insert([chaining.place(*each) for each in zip(times, rests, strict=True)])
-            head = chaining.head
-            out.write(sql["set_head"], (head.seq, head.hash, head.time))
+        # Others may have been quicker.
+        if self._events and time > self.now and self._budgets_saved:
+            saved = [(time, *key, self.now) for key in sorted(self._budgets_saved)]
+            out.write_many(sql["retime_budget"], saved)
+        chaining = Chaining(head)
+        placed = chaining.place([event.time for event in self._events], rests)
+        head = chaining.head
         if self._archived:
             out.write(sql["set_archived"], (head.seq, self._dialect.bind_list(self._archived)))
-        if deltas:
-            self._write_counts(deltas)
+        seal(placed, head, deltas)
         return head, rest
 
-    def _prepare_events(self) -> Callable[[Sequence[PlacedEvent]], None]:
-        """What inserts the events when their places are known: number, time and hash of each."""
+    def _prepare_seal(self) -> Seal:
+        """What inserts the events, sets the head and adds to the counts when their places are known."""
 
-        def insert(places: Sequence[PlacedEvent]) -> None:
-            rows = [
-                (seq, time, *_astuple(event)[1:], hash_)
-                for (seq, time, hash_), event in zip(places, self._events, strict=True)
-            ]
-            self._out.write_many(self._sql["insert_event"], rows)
+        def seal(placed: PlacedEvents, head: Head, deltas: Sequence[Bindings]) -> None:
+            places = zip(placed.numbers, placed.times, placed.hashes, self._events, strict=True)
+            rows = [(seq, time, *_astuple(event)[1:], hash_) for seq, time, hash_, event in places]
+            if rows:
+                self._out.write_many(self._sql["insert_event"], rows)
+                self._out.write(self._sql["set_head"], (head.seq, head.hash, head.time))
+            if deltas:
+                self._out.write_many(self._sql["add_count"], deltas)
 
-        return insert
-
-    def _write_counts(self, deltas: Sequence[Bindings]) -> None:
-        """Add to the counts: queue, subscription, state and how many."""
-        self._out.write_many(self._sql["add_count"], deltas)
+        return seal
 
     @property
     def has_news(self) -> bool:
