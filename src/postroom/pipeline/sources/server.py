@@ -25,6 +25,10 @@ _CHAIN = (
     " WHERE queue_id = 0 AND subscription_id = 0) chain"
 )
 
+_BY_MESSAGE = "CROSS JOIN messages m ON m.id = l.message_id CROSS JOIN contents c ON c.seq = m.seq"
+_BY_CONTENT = "JOIN contents c ON c.id = l.message_id JOIN messages m ON m.seq = c.seq"
+_ONE_MESSAGE = " FROM messages WHERE seq = (SELECT c.seq FROM contents c WHERE c.id = ?)"
+
 Rows = list[tuple[Any, ...]]
 Fetch = Callable[[str, tuple[Any, ...]], Rows]
 
@@ -187,6 +191,10 @@ def _say(sql: str) -> str:
 
 def _say_to_postgres(sql: str) -> str:
     sql = _say(sql).replace("instr(", "strpos(")
+    # Live messages are found by their ids through their contents.
+    sql = sql.replace(_BY_MESSAGE, _BY_CONTENT).replace(" FROM messages WHERE id = ?", _ONE_MESSAGE)
+    if "FROM messages m " in sql:
+        sql = sql.replace("m.id = ?", "c.id = ?")
     # A jsonb cannot hold the character NUL.
     state = r"(replace(l.data, '\u0000', '')::jsonb ->> 'state')"
     return sql.replace("json_extract(l.data, '$.state')", state)

@@ -33,14 +33,15 @@ SELECT queue_id, subscription_id, state, n FROM counts WHERE @among(queue_id, in
 INSERT INTO messages ($ROW_NAMES) SELECT * FROM unnest($ROW_ARRAYS);
 
 -- name: insert_contents
-INSERT INTO contents (seq, $CONTENT_NAMES) SELECT * FROM unnest(?::bigint[], $CONTENT_ARRAYS);
+INSERT INTO contents (seq, id, queue_id, $CONTENT_NAMES)
+SELECT * FROM unnest(?::bigint[], ?::text[], ?::bigint[], $CONTENT_ARRAYS);
 
 -- name: insert_alike
 -- New messages that differ in their ids, conversations and bodies only, numbered in their order.
 WITH new AS MATERIALIZED (SELECT nextval('message_numbers') AS seq, id, correlation_id, body
     FROM unnest(?::text[], ?::text[], ?::bytea[]) AS t (id, correlation_id, body)),
 inserted AS (INSERT INTO messages ($ROW_NAMES) SELECT $ROW_ALIKE FROM new)
-INSERT INTO contents (seq, $CONTENT_NAMES) SELECT new.seq, $CONTENT_ALIKE FROM new;
+INSERT INTO contents (seq, id, queue_id, $CONTENT_NAMES) SELECT new.seq, new.id, ?::bigint, $CONTENT_ALIKE FROM new;
 
 -- name: insert_events
 -- Numbered, chained events.
@@ -71,10 +72,42 @@ SELECT true, w.queue, w.key, $ROW, $ARCHIVED_CONTENT FROM wanted w JOIN archive 
     ON coalesce(m.origin_queue_id, m.queue_id) = w.queue AND m.idempotency_key = w.key
     AND m.idempotency_key IS NOT NULL
 UNION ALL
-SELECT false, w.queue, w.key, $ROW, $CONTENT FROM moved w JOIN messages m ON m.id = w.id
-    JOIN contents c ON c.seq = m.seq
+SELECT false, w.queue, w.key, $ROW, $CONTENT FROM moved w JOIN contents c ON c.id = w.id
+    JOIN messages m ON m.seq = c.seq
 UNION ALL
 SELECT true, w.queue, w.key, $ROW, $ARCHIVED_CONTENT FROM moved w JOIN archive m ON m.id = w.id;
+
+-- name: rows
+-- Live messages by their ids, in one order, since they are locked.
+SELECT $ROW FROM messages m WHERE m.seq = ANY(ARRAY(SELECT c.seq FROM contents c WHERE @among(c.id, text)))
+ORDER BY m.seq @lock;
+
+-- name: stored
+SELECT $ROW, $CONTENT FROM contents c JOIN messages m ON m.seq = c.seq WHERE @among(c.id, text);
+
+-- name: rewrite_content
+UPDATE contents SET $SET_CONTENT WHERE id = ?;
+
+-- name: rewrite_row
+UPDATE messages SET result = ?, failure_reason = ? WHERE seq = (SELECT c.seq FROM contents c WHERE c.id = ?);
+
+-- name: rewrite_key
+UPDATE messages SET idempotency_key = ? WHERE seq = (SELECT c.seq FROM contents c WHERE c.id = ?);
+
+-- name: prunable
+SELECT a.id, a.queue_id, a.idempotency_key FROM archive a
+WHERE @among(a.queue_id, integer) AND a.finished_at <= ? AND a.archived_seq <= ?
+AND NOT EXISTS (SELECT 1 FROM contents c JOIN messages m ON m.seq = c.seq WHERE c.id = a.correlation_id
+    AND m.state IN ('pending', 'delayed', 'claimed'))
+AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.correlation_id = a.correlation_id
+    AND m.correlation_id <> m.id AND m.state IN ('pending', 'delayed', 'claimed'))
+LIMIT ?;
+
+-- name: has_message
+SELECT 1 FROM contents WHERE queue_id = ? LIMIT 1;
+
+-- name: has_message_from
+SELECT 1 FROM contents c JOIN messages m ON m.seq = c.seq WHERE c.queue_id = ? AND m.origin_queue_id = ? LIMIT 1;
 
 -- name: waiting_lines
 -- Which of these lines have anything to claim.
@@ -149,7 +182,7 @@ SELECT coalesce(sum(version), 0)::bigint FROM documents WHERE tenant = ? AND kin
 -- What the events of messages that are still there said last, before they are dropped.
 SELECT DISTINCT ON (l.message_id) l.message_id, l.scope || '/' || l.queue, l.data FROM ledger l
 WHERE l.seq <= ? AND l.message_id IS NOT NULL AND l.type LIKE 'message.%'
-AND (EXISTS (SELECT 1 FROM messages m WHERE m.id = l.message_id)
+AND (EXISTS (SELECT 1 FROM contents c WHERE c.id = l.message_id)
     OR EXISTS (SELECT 1 FROM archive a WHERE a.id = l.message_id))
 ORDER BY l.message_id, l.seq DESC;
 
@@ -168,7 +201,7 @@ SELECT pg_advisory_xact_lock('queues'::regclass::oid::int, number) FROM unnest(?
 
 -- name: woken_since
 -- On which lines messages are claimable of which something was told, and how many.
-SELECT m.line, count(DISTINCT m.id) FROM ledger l JOIN messages m ON m.id = l.message_id
+SELECT m.line, count(DISTINCT m.seq) FROM ledger l JOIN contents c ON c.id = l.message_id JOIN messages m ON m.seq = c.seq
 WHERE l.seq > ? AND m.state = 'pending' GROUP BY m.line;
 
 -- name: head

@@ -4,7 +4,9 @@ What may not exist yet is locked by advisory locks. These are few, whatever is a
 room for a limited number.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -91,11 +93,32 @@ def _as_one(statements: Sequence[tuple[str, Bindings]]) -> tuple[str, Bindings]:
     return f"WITH {parts} {last}" if first else last, [each for _, bound in statements for each in bound]
 
 
+# By its id and queue a live message is found through its content (migration 2).
+_BY_QUEUE = "m.seq IN (SELECT k.seq FROM contents k WHERE k.queue_id "
+_BY_ID = "m.seq = ANY(ARRAY(SELECT k.seq FROM contents k WHERE k.id = ?))"
+
+
+def by_contents(sql: str) -> str:
+    """A statement of filters for live messages."""
+    sql = re.sub(r"m\.queue_id (= \?|IN \([^)]*\))", rf"{_BY_QUEUE}\1)", sql)
+    return sql.replace("m.id = ?", _BY_ID)
+
+
 class PostgresReads(ServerReads):
     READY_LABELLED = "ready_labelled"
 
     def __init__(self, db: PostgresReadConnection) -> None:
         SqlReads.__init__(self, db, READ_SQL, READING)
+
+    def find_statement(self, wanted: RowFilter, after: int, limit: int) -> tuple[str, tuple[Any, ...]]:
+        sql, bindings = super().find_statement(wanted, after, limit)
+        return by_contents(sql), bindings
+
+    def page_statement(
+        self, wanted: RowFilter, after: int | None, limit: int, *, archived: bool
+    ) -> tuple[str, tuple[Any, ...]]:
+        sql, bindings = super().page_statement(wanted, after, limit, archived=archived)
+        return sql if archived else by_contents(sql), bindings
 
     def keyed(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Stored]:
         rows = self._db.fetch(self._sql["keyed"], pack_columns(keys))
@@ -141,7 +164,10 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
         self._number(rows)
         for some in _slices(list(map(_astuple, rows))):
             self._out.write(self._sql["insert_messages"], pack_columns(some))
-        numbered = [(row.seq, *_astuple(content)) for row, content in zip(rows, contents, strict=True)]
+        numbered = [
+            (row.seq, row.id, row.queue_id, *_astuple(content))
+            for row, content in zip(rows, contents, strict=True)
+        ]
         for some in _slices(numbered):
             self._out.write(self._sql["insert_contents"], pack_columns(some))
 
@@ -151,8 +177,9 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
             return
         talk = batch.row.correlation_id
         columns = (batch.ids, [talk] * len(batch.ids) if talk else batch.ids, batch.bodies)
-        alike = (*_pick(_astuple(batch.row), _ROW_ALIKE), *_pick(_astuple(batch.content), _CONTENT_ALIKE))
-        self._out.write(self._sql["insert_alike"], (*map(pack_array, columns), *alike))
+        row, content = batch.row, batch.content
+        alike = _pick(_astuple(row), _ROW_ALIKE), (row.queue_id,), _pick(_astuple(content), _CONTENT_ALIKE)
+        self._out.write(self._sql["insert_alike"], (*map(pack_array, columns), *chain.from_iterable(alike)))
 
     def page_statement(
         self, wanted: RowFilter, after: int | None, limit: int, *, archived: bool

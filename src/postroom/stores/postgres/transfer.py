@@ -24,6 +24,8 @@ from postroom.stores.sql.transfer import (
     read_rows,
 )
 
+# What only this store has, and a trigger fills in.
+OWN_COLUMNS = {"contents": ("id", "queue_id")}
 COUNTED = ("scopes", "queues", "subscriptions", "holds", "audit")
 
 
@@ -56,7 +58,7 @@ class PostgresTables:
             " AND table_name = $1 AND is_generated = 'NEVER' ORDER BY ordinal_position",
             (table,),
         )
-        return [name for (name,) in rows]
+        return [name for (name,) in rows if name not in OWN_COLUMNS.get(table, ())]
 
     def count(self, table: str) -> int:
         return self._one(count_rows(table))
