@@ -52,6 +52,8 @@ class RoomOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 AT_ONCE = 1000
+# Who waits looks again, woken or not.
+POLL_S = 5.0
 
 
 def open_store(url: str, options: RoomOptions) -> Store:
@@ -175,6 +177,11 @@ class RoomCore:
     def answer_checks(self, checks: Sequence[CostlyCheck]) -> dict[bytes, CheckAnswer]:
         """Blocks until they are answered, or were stopped: never called where others wait."""
         return self.committer.checks.answer(checks)
+
+    def nap(self, next_due: int | None, left: float) -> float:
+        """How long whoever waits for messages may sleep, if nobody wakes it: until time changes something."""
+        nap = min(left, POLL_S)
+        return nap if next_due is None else min(nap, max(0.001, (next_due - self.clock.now()) / 1e6))
 
     def read(self, question: Callable[[Reader], T]) -> T:
         with self.store.reader() as reads:

@@ -40,12 +40,10 @@ from postroom.runtime.options import FilterOptions, OpenOptions, QueueOptions, S
 from postroom.runtime.queries import PAGE, HousekeeperStatus, Page, Queries
 from postroom.runtime.typed_queue import TypedQueue
 from postroom.runtime.unit import AsyncUnit
-from postroom.runtime.wakeups import Waiter
 from postroom.runtime.workers import AsyncWorkers, Handler, WorkerOptions
 
 T = TypeVar("T")
 
-POLL_S = 5.0
 HEAVY = 500
 Pending = tuple[c.Command, "asyncio.Future[Any]"]
 
@@ -304,14 +302,7 @@ class Room:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(news.set)
 
-        wakeups = self._core.wakeups
-        waiter = Waiter(lines, wake)
-        if command.labels:
-            # It may not want what woke it, so it must not use up the wake-up of somebody who does.
-            wakeups.watch(lines, wake)
-        else:
-            wakeups.join(waiter)
-        try:
+        with self._core.wakeups.waiting(lines, wake, is_choosy=bool(command.labels)) as waiter:
             while True:
                 news.clear()
                 self._core.wakeups.rearm(waiter)
@@ -321,19 +312,8 @@ class Room:
                     return taken
                 # Not wait_for: it may swallow a cancellation that comes together with the wake-up.
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._nap(taken.next_due, left)):
+                    async with asyncio.timeout(self._core.nap(taken.next_due, left)):
                         await news.wait()
-        finally:
-            if command.labels:
-                wakeups.unwatch(lines, wake)
-            else:
-                wakeups.leave(waiter)
-
-    def _nap(self, next_due: int | None, left: float) -> float:
-        nap = min(left, POLL_S)
-        if next_due is not None:
-            nap = min(nap, max(0.001, (next_due - self._core.clock.now()) / 1e6))
-        return nap
 
     async def complete(self, claimed: Message, result: Any = None) -> None:
         """The work is done; `result` is kept with the message."""

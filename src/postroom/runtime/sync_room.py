@@ -30,15 +30,13 @@ from postroom.kernel.rows import Stored
 from postroom.kernel.schedules.model import QueueSchedule
 from postroom.kernel.transitions.claim import ClaimedBatch
 from postroom.runtime.command_builder import CommandBuilder, Moment, PublishOptions, place_state
-from postroom.runtime.core import RoomCore, RoomOptions
+from postroom.runtime.core import POLL_S, RoomCore, RoomOptions
 from postroom.runtime.ledger_reader import EVENTS_AT_ONCE
 from postroom.runtime.options import FilterOptions, OpenOptions, QueueOptions, ScheduleOptions, check_names
 from postroom.runtime.queries import PAGE, HousekeeperStatus, Page, Queries
-from postroom.runtime.room import POLL_S
 from postroom.runtime.thread_workers import ThreadWorkers
 from postroom.runtime.typed_queue import SyncTypedQueue
 from postroom.runtime.unit import SyncUnit
-from postroom.runtime.wakeups import Waiter
 from postroom.runtime.workers import Handler, WorkerOptions
 
 T = TypeVar("T")
@@ -211,13 +209,7 @@ class SyncRoom:
         until = time.monotonic() + wait
         news = threading.Event()
         lines = Queries(self._core, command.tenant).lines(command.queues, command.subscription)
-        wakeups, waiter = self._core.wakeups, Waiter(lines, news.set)
-        if command.labels:
-            # It may not want what woke it, so it must not use up the wake-up of somebody who does.
-            wakeups.watch(lines, news.set)
-        else:
-            wakeups.join(waiter)
-        try:
+        with self._core.wakeups.waiting(lines, news.set, is_choosy=bool(command.labels)) as waiter:
             while True:
                 news.clear()
                 self._core.wakeups.rearm(waiter)
@@ -225,15 +217,7 @@ class SyncRoom:
                 left = until - time.monotonic()
                 if taken.messages or left <= 0 or (enough is not None and enough.is_set()):
                     return taken
-                nap = min(left, POLL_S)
-                if taken.next_due is not None:
-                    nap = min(nap, max(0.001, (taken.next_due - self._core.clock.now()) / 1e6))
-                news.wait(nap)
-        finally:
-            if command.labels:
-                wakeups.unwatch(lines, news.set)
-            else:
-                wakeups.leave(waiter)
+                news.wait(self._core.nap(taken.next_due, left))
 
     def complete(self, claimed: Message, result: Any = None) -> None:
         """The work is done; `result` is kept with the message.

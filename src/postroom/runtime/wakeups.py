@@ -7,7 +7,8 @@ having used its wake-up passes it on. Other processes poll.
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 log = logging.getLogger("postroom.wakeups")
 
@@ -52,6 +53,23 @@ class Wakeups:
                     watchers.discard(wake)
                     if not watchers:
                         del self._watchers[line]
+
+    @contextmanager
+    def waiting(self, lines: Sequence[int], wake: Callable[[], None], *, is_choosy: bool) -> Iterator[Waiter]:
+        """Be woken meanwhile. One that is choosy may not want what woke it, so it must not use up the wake-up
+        of somebody who does."""
+        waiter = Waiter(lines, wake)
+        if is_choosy:
+            self.watch(lines, wake)
+        else:
+            self.join(waiter)
+        try:
+            yield waiter
+        finally:
+            if is_choosy:
+                self.unwatch(lines, wake)
+            else:
+                self.leave(waiter)
 
     def rearm(self, waiter: Waiter) -> None:
         """Before looking again: from here on the waiter can be woken anew."""
