@@ -14,7 +14,7 @@ from postroom.office.lanes import lane as lanes
 from postroom.office.lanes.lane import Lane
 from postroom.providers.protocol import Finished, TurnRequest
 from postroom.providers.script_rules import ScriptRule
-from postroom.runtime import room as rooms
+from postroom.runtime import core
 from tests.acceptance.office import AGENTS, Gate, Puppet, Staffed, opened, signed, staffed, text, until
 from tests.conformance.helpers import until_waiting
 
@@ -314,7 +314,7 @@ async def test_a_message_that_expires_unread_is_told_to_the_person(tmp_path: Pat
 
 async def test_new_mail_is_picked_up_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not at the next poll: the wait between polls is made longer than the test may take."""
-    for module, name in ((lanes, "WAIT_S"), (rooms, "POLL_S")):
+    for module, name in ((lanes, "WAIT_S"), (core, "POLL_S")):
         monkeypatch.setattr(module, name, 3600.0)
     puppet = Puppet(lambda request: [Finished(text="here")])
     options = {**CODER, "limits": {"lease_s": 7200.0}}

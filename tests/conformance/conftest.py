@@ -12,7 +12,7 @@ from postroom.kernel.engine import Engine
 from postroom.kernel.ports import NewMessages
 from postroom.kernel.session import Session
 from postroom.kernel.transitions.context import TransitionContext
-from postroom.runtime import ledger_reader, room, sync_room
+from postroom.runtime import core, ledger_reader
 
 _apply_one = Engine._apply_one
 IN_SAVEPOINTS = (c.Unit, service_commands.AnswerReview)
@@ -58,5 +58,5 @@ def _refused_commands_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def only_wakeups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits is woken, or waits for an hour: nobody looks again by himself."""
-    for module in (room, sync_room, ledger_reader):
+    for module in (core, ledger_reader):
         monkeypatch.setattr(module, "POLL_S", 3600.0)

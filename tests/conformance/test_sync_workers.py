@@ -12,8 +12,7 @@ from tests.conftest import OpenSync
 from postroom import Limits, Message, Reject, Retry, Snooze, State, SyncRoom
 from postroom.clock import ManualClock
 from postroom.kernel.states import TERMINAL
-from postroom.runtime import sync_room as sync
-from postroom.runtime import thread_workers
+from postroom.runtime import core, thread_workers
 
 SOON_S = 60.0
 LEASE_S = 0.3
@@ -209,7 +208,7 @@ def test_workers_that_wait_for_mail_are_woken_by_a_stop(
 ) -> None:
     """They wait for hours here: only the wake-up can end them in time."""
     monkeypatch.setattr(thread_workers, "WAIT_S", 3600.0)
-    monkeypatch.setattr(sync, "POLL_S", 3600.0)
+    monkeypatch.setattr(core, "POLL_S", 3600.0)
     sync_room.create_queue("jobs")
     sync_room.worker("jobs", concurrency=3)(lambda message: None)
     runner = threading.Thread(target=lambda: sync_room.run_workers(grace=60))

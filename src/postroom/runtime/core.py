@@ -1,5 +1,6 @@
 """What both kinds of room stand on: the store, the kernel's engine, the committer, and the housekeeping."""
 
+import math
 import random
 import socket
 import uuid
@@ -178,7 +179,7 @@ class RoomCore:
         """Blocks until they are answered, or were stopped: never called where others wait."""
         return self.committer.checks.answer(checks)
 
-    def nap(self, next_due: int | None, left: float) -> float:
+    def nap(self, next_due: int | None = None, left: float = math.inf) -> float:
         """How long whoever waits for messages may sleep, if nobody wakes it: until time changes something."""
         nap = min(left, POLL_S)
         return nap if next_due is None else min(nap, max(0.001, (next_due - self.clock.now()) / 1e6))

@@ -30,7 +30,7 @@ from postroom.kernel.rows import Stored
 from postroom.kernel.schedules.model import QueueSchedule
 from postroom.kernel.transitions.claim import ClaimedBatch
 from postroom.runtime.command_builder import CommandBuilder, Moment, PublishOptions, place_state
-from postroom.runtime.core import POLL_S, RoomCore, RoomOptions
+from postroom.runtime.core import RoomCore, RoomOptions
 from postroom.runtime.ledger_reader import EVENTS_AT_ONCE
 from postroom.runtime.options import FilterOptions, OpenOptions, QueueOptions, ScheduleOptions, check_names
 from postroom.runtime.queries import PAGE, HousekeeperStatus, Page, Queries
@@ -760,7 +760,7 @@ class SyncRoom:
                     continue
                 if not follow or self._closed:
                     return
-                news.wait(POLL_S)
+                news.wait(self._core.nap())
         finally:
             self._core.wakeups.unfollow(news.set)
 

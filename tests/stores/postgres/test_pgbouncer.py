@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import postroom
-from postroom.runtime import sync_room
+from postroom.runtime import core
 from tests import pgbouncer, postgres_server
 from tests.conformance.promises import check_promises
 from tests.conftest import postgres_url
@@ -28,7 +28,7 @@ def test_rooms_behind_a_pool_of_transactions_work_and_are_woken(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody looks again by himself: who waits is woken, by a room that hears and by one behind the pool."""
-    monkeypatch.setattr(sync_room, "POLL_S", 3600.0)
+    monkeypatch.setattr(core, "POLL_S", 3600.0)
 
     def work(room: postroom.SyncRoom) -> int:
         """One by one, until it is told to stop."""

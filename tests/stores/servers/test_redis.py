@@ -10,7 +10,7 @@ import pytest
 import postroom
 from postroom import SyncRoom
 from postroom.errors import InvalidField
-from postroom.runtime import sync_room
+from postroom.runtime import core
 from postroom.stores.redis import RedisStore
 from postroom.stores.redis.wakeups import RedisWakeups
 from tests.conformance.helpers import waiting_claims
@@ -36,7 +36,7 @@ def rooms(
 ) -> Iterator[Rooms]:
     """Only Redis wakes anybody: the database tells nothing, and nobody looks by himself."""
     monkeypatch.setattr(kind.store_class, "listen", lambda store, wake: None)
-    monkeypatch.setattr(sync_room, "POLL_S", 3600.0)
+    monkeypatch.setattr(core, "POLL_S", 3600.0)
     with ExitStack() as stack:
         opened = [
             stack.enter_context(

@@ -12,7 +12,7 @@ from postroom.kernel import service_commands
 from postroom.kernel.budgets.model import Charge
 from postroom.kernel.rules import parsing, rule
 from postroom.kernel.rules.breaker import MOST_MATCHES
-from postroom.runtime import sync_room
+from postroom.runtime import core
 from tests.conformance.helpers import events, waiting_claims
 from tests.conformance.promises import check_promises
 from tests.stores.servers.conftest import Race, Rooms, until
@@ -135,7 +135,7 @@ def test_a_change_of_a_queue_waits_for_those_who_work_with_what_it_was(rooms: Ro
 def test_who_waits_is_woken_by_what_the_other_publishes(
     rooms: Rooms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sync_room, "POLL_S", 3600.0)
+    monkeypatch.setattr(core, "POLL_S", 3600.0)
     ann, bob = rooms
     until(bob._core.store._listener.is_listening.is_set)  # type: ignore[attr-defined]
     with ThreadPoolExecutor(1) as threads:
