@@ -113,6 +113,8 @@ class Server:
         if self._uses % 50 == 0:
             words = [f"TRUNCATE {', '.join(tables)}"]
         words.append("DELETE FROM meta WHERE name = 'move'")
+        words.append("UPDATE meta SET value = '0' WHERE name = 'folded'")
+        words.append("UPDATE meta SET value = 'ledger' WHERE name = 'sealed_by'")
         words.append(
             "SELECT setval(c.oid::regclass, 1, false) FROM pg_class c"
             " WHERE c.relkind = 'S' AND c.relnamespace = 'room'::regnamespace"

@@ -71,6 +71,17 @@ def test_every_range_is_the_same(
     assert 0 < one.num_rows < 10
 
 
+@pytest.mark.parametrize("kind", SERVERS)
+def test_messages_that_were_published_on_the_server_are_numbered_too(kind: str, tmp_path: Path) -> None:
+    url = SERVERS[kind](tmp_path)
+    with postroom.open_sync(url, housekeeping=False) as room:
+        room.create_queue("jobs")
+        room.publish_many("jobs", range(3))
+    source = open_source(url)
+    last = source.snapshot().messages
+    assert table(source.rows(0, last)).num_rows == 3
+
+
 def test_what_the_driver_asks_is_answered_the_same(sources: tuple[SqliteSource, ServerSource]) -> None:
     file, moved = sources
     head = file.snapshot().head

@@ -9,18 +9,8 @@ import postroom
 from postroom import State, SyncRoom
 from tests.conformance.promises import check_promises
 from tests.conftest import postgres_url
+from tests.stores.postgres.older_version import bring_back
 
-# Brings the tables back to how the first version made them.
-UNDO = """
-DROP TRIGGER contents_named ON contents;
-DROP TRIGGER messages_followed ON messages;
-DROP FUNCTION name_content();
-DROP FUNCTION follow_message();
-ALTER TABLE contents DROP COLUMN id, DROP COLUMN queue_id;
-ALTER TABLE messages ADD CONSTRAINT messages_id_key UNIQUE (id);
-CREATE INDEX messages_by_queue ON messages (queue_id);
-UPDATE meta SET value = '1' WHERE name = 'schema';
-"""
 # As the version before publishes: a copy of a message under another id.
 PUBLISH = """
 INSERT INTO messages SELECT (copy).* FROM (SELECT jsonb_populate_record(m,
@@ -28,11 +18,6 @@ INSERT INTO messages SELECT (copy).* FROM (SELECT jsonb_populate_record(m,
 INSERT INTO contents (seq, content_type, body, source_type)
 SELECT seq + 1000, content_type, body, source_type FROM contents WHERE id = %s
 """
-
-
-def _change(url: str, sql: str) -> None:
-    with psycopg.connect(url, autocommit=True) as db:
-        db.execute(sql.encode())
 
 
 def _open(url: str) -> AbstractContextManager[SyncRoom]:
@@ -46,7 +31,7 @@ def test_a_store_of_the_version_before_is_brought_up_to_date_with_its_messages(t
             room.create_queue(name)
         ids = [receipt.id for receipt in room.publish_many("jobs", range(5))]
         room.publish("others", 1)
-    _change(url, UNDO)
+    bring_back(url)
     with _open(url) as room:
         assert room.get(ids[2]).body == 2
         assert [message.id for message in room.messages(queue="jobs").messages] == ids

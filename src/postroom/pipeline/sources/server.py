@@ -20,10 +20,11 @@ ROWS_AT_ONCE = 5_000
 _COLUMN = re.compile(r"(0|''|x'') AS (\w+)")
 _TYPES = {"0": pa.int64(), "''": pa.string(), "x''": pa.binary()}
 _PACKED = ("type", "tenant", "scope", "queue", "actor")
-_CHAIN = (
-    "FROM (SELECT name, n AS seq, hash, message_seq FROM figures"
-    " WHERE queue_id = 0 AND subscription_id = 0) chain"
-)
+# On a server no row tells how far messages are numbered.
+_LAST = "coalesce((SELECT max(seq) FROM {}), 0)"
+_MESSAGES = f"greatest({_LAST.format('messages')}, {_LAST.format('archive')})"
+_CHAIN = f"FROM (SELECT name, seq, hash, {_MESSAGES} AS message_seq FROM %s) chain"  # noqa: S608 - ours
+_MARIADB_CHAIN = "(SELECT name, n AS seq, hash FROM figures WHERE queue_id = 0 AND subscription_id = 0) ends"
 
 _BY_MESSAGE = "CROSS JOIN messages m ON m.id = l.message_id CROSS JOIN contents c ON c.seq = m.seq"
 _BY_CONTENT = "JOIN contents c ON c.id = l.message_id JOIN messages m ON m.seq = c.seq"
@@ -185,12 +186,11 @@ def _pieces(after: int, up_to: int) -> list[tuple[int, int]]:
 
 
 def _say(sql: str) -> str:
-    sql = sql.replace("FROM chain", _CHAIN)
     return re.sub(r"CAST\((\w\.body) AS TEXT\) AS body", r"\1 AS body", sql)
 
 
 def _say_to_postgres(sql: str) -> str:
-    sql = _say(sql).replace("instr(", "strpos(")
+    sql = _say(sql).replace("instr(", "strpos(").replace("FROM chain", _CHAIN % "chain ends")
     # Live messages are found by their ids through their contents.
     sql = sql.replace(_BY_MESSAGE, _BY_CONTENT).replace(" FROM messages WHERE id = ?", _ONE_MESSAGE)
     if "FROM messages m " in sql:
@@ -201,4 +201,4 @@ def _say_to_postgres(sql: str) -> str:
 
 
 def _say_to_mariadb(sql: str) -> str:
-    return _say(sql).replace("json_extract(", "JSON_VALUE(")
+    return _say(sql).replace("FROM chain", _CHAIN % _MARIADB_CHAIN).replace("json_extract(", "JSON_VALUE(")

@@ -13,7 +13,9 @@ import psycopg
 LOOK_S = 2.0
 STILL_S = 2.0
 # How a room names its sessions to the server; those of one process have one name.
-NAME = "room-"
+NAME = "room.2-"
+# And those of rooms of the version before.
+NAMES = r"room(\.2)?-"
 # Sessions of rooms that others wait for, and that were not heard of for a while.
 _FIND = """
 SELECT DISTINCT f.pid, f.application_name, f.state_change
@@ -48,7 +50,7 @@ class FrozenSessions:
         if now < self._look_at:
             return []
         self._look_at = now + LOOK_S
-        found: set[Session] = {(row[0], row[1], row[2]) for row in db.execute(_FIND, (STILL_S, NAME))}
+        found: set[Session] = {(row[0], row[1], row[2]) for row in db.execute(_FIND, (STILL_S, NAMES))}
         still, self._found = found & self._found, found
         if not still:
             return []

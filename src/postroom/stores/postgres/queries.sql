@@ -1,15 +1,23 @@
 -- What PostgreSQL says otherwise than the shared statements, and what only it does.
 
 -- name: begin
--- Version and time of a transaction that has just begun, and the time of the ledger's last event.
-SELECT v.n, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, h.time FROM figures v, figures h
+-- Version and time of a transaction that has just begun, the time of the ledger's last event, and by what turns are taken.
+SELECT v.n, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+    greatest(h.time, (SELECT l.time FROM ledger l ORDER BY l.seq DESC LIMIT 1)), s.value FROM figures v, figures h, meta s
 WHERE v.queue_id = 0 AND v.subscription_id = 0 AND v.name = 'version'
-AND h.queue_id = 0 AND h.subscription_id = 0 AND h.name = 'head';
+AND h.queue_id = 0 AND h.subscription_id = 0 AND h.name = 'head' AND s.name = 'sealed_by';
+
+-- name: take_turn
+-- From here to the commit events of this transaction are numbered, one transaction at a time.
+SELECT pg_advisory_xact_lock('figures'::regclass::oid::int, 1);
+
+-- name: take_turn_by_row
+-- The same for processes of the version before.
+SELECT n FROM figures WHERE queue_id = 0 AND subscription_id = 0 AND name = 'head' FOR UPDATE;
 
 -- name: lock_head
--- From here to the commit events of this transaction are numbered, one transaction at a time.
-SELECT n, hash, time, pg_current_xact_id()::text FROM figures
-WHERE queue_id = 0 AND subscription_id = 0 AND name = 'head' FOR UPDATE;
+-- The end of the chain, asked by who has the turn.
+SELECT seq, hash, time, pg_current_xact_id()::text FROM chain WHERE name = 'head';
 
 -- name: lock_anchor
 SELECT n FROM figures WHERE queue_id = 0 AND subscription_id = 0 AND name = 'anchor' FOR UPDATE;
@@ -24,6 +32,35 @@ UPDATE figures SET n = n + 1 WHERE queue_id = 0 AND subscription_id = 0 AND name
 INSERT INTO figures (queue_id, subscription_id, name, n)
 SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::text[], ?::bigint[])
 ON CONFLICT (queue_id, subscription_id, name) DO UPDATE SET n = figures.n + excluded.n;
+
+-- name: append_counts
+INSERT INTO count_changes (queue_id, subscription_id, name, n)
+SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::text[], ?::bigint[]);
+
+-- name: fold_counts
+-- Add up what was appended; only who has the turn does.
+WITH taken AS (DELETE FROM count_changes WHERE number > (SELECT value::bigint FROM meta WHERE name = 'folded') RETURNING *),
+added AS (INSERT INTO figures (queue_id, subscription_id, name, n)
+    SELECT queue_id, subscription_id, name, sum(n) FROM taken GROUP BY queue_id, subscription_id, name HAVING sum(n) <> 0
+    ON CONFLICT (queue_id, subscription_id, name) DO UPDATE SET n = figures.n + excluded.n)
+UPDATE meta SET value = (SELECT max(number) FROM taken)::text WHERE name = 'folded' AND EXISTS (SELECT 1 FROM taken);
+
+-- name: drop_figures
+WITH gone AS (SELECT id FROM unnest(?::bigint[]) AS id),
+appended AS (DELETE FROM count_changes c USING gone WHERE c.queue_id = gone.id)
+DELETE FROM figures f USING gone WHERE f.queue_id = gone.id AND f.queue_id > 0;
+
+-- name: drop_idle_figures
+-- The counts of subscribers who left, and of returns to lines that are gone.
+WITH returned AS (DELETE FROM line_returns r WHERE NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = -r.line)
+    AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.id = r.line))
+DELETE FROM figures WHERE subscription_id > 0 AND n = 0
+AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = subscription_id);
+
+-- name: settle_head
+-- The row of the head, which is behind, as the ledger ends.
+UPDATE figures f SET n = c.seq, hash = c.hash, time = c.time FROM chain c
+WHERE c.name = 'head' AND f.queue_id = 0 AND f.subscription_id = 0 AND f.name = 'head';
 
 -- name: counts
 SELECT queue_id, subscription_id, state, n FROM counts WHERE @among(queue_id, integer);
@@ -205,4 +242,4 @@ SELECT m.line, count(DISTINCT m.seq) FROM ledger l JOIN contents c ON c.id = l.m
 WHERE l.seq > ? AND m.state = 'pending' GROUP BY m.line;
 
 -- name: head
-SELECT n FROM figures WHERE queue_id = 0 AND subscription_id = 0 AND name = 'head';
+SELECT seq FROM chain WHERE name = 'head';

@@ -31,6 +31,7 @@ from postroom.stores.postgres.dialect import READ_SQL
 from postroom.stores.postgres.errors import classify, is_lost
 from postroom.stores.postgres.frozen import NAME
 from postroom.stores.postgres.migrate import check_whole, migrate
+from postroom.stores.postgres.sealing import BY_ROW, SealingWatch
 from postroom.stores.postgres.transaction import (
     LOCK_VERSION,
     LOCK_VERSION_SHARED,
@@ -51,6 +52,7 @@ MOST_LINES = 200
 NOTIFY = "SELECT pg_notify($1, $2)"
 BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 FATE_S = 10.0
+FOLD_S = 5.0
 
 
 class PostgresStore:
@@ -69,6 +71,9 @@ class PostgresStore:
         self._closed = False
         self._listener: Listener | None = None
         self._is_pooled = False
+        self._fold_at = 0.0
+        self._by_row = False
+        self._sealing = SealingWatch()
         try:
             with psycopg.connect(url, **self._options) as db:
                 self._is_pooled = is_pooled(db)
@@ -113,14 +118,26 @@ class PostgresStore:
             alone = getattr(self._begins_alone, "value", False)
             connection = PostgresWriteConnection(db, is_pooled=self._is_pooled)
             lock = LOCK_VERSION if alone else LOCK_VERSION_SHARED
-            [(version, now, ledger_time)] = connection.begin(lock, (), READ_SQL["begin"])
+            [(version, now, ledger_time, sealed_by)] = connection.begin(lock, (), READ_SQL["begin"])
         except BaseException as error:
             self._give_back(db, error)
             raise
         self._begins_alone.value = False
         if self._clock is not None:
             now = self._clock.now()
-        return PostgresTransaction(connection, version, self._time.steady(now, ledger_time))
+        time_now = self._time.steady(now, ledger_time)
+        self._by_row = sealed_by == BY_ROW
+        return PostgresTransaction(
+            connection, version, time_now, by_row=self._by_row, folds=self._must_fold()
+        )
+
+    def _must_fold(self) -> bool:
+        """Now and then, since adding up changes rows that every commit would change otherwise."""
+        now = time.monotonic()
+        if now < self._fold_at:
+            return False
+        self._fold_at = now + FOLD_S
+        return True
 
     def commit(self, tx: Transaction) -> None:
         assert isinstance(tx, PostgresTransaction)
@@ -198,7 +215,13 @@ class PostgresStore:
         """The server's own business: its logs are for its administrator."""
 
     def listen(self, wake: Callable[[Mapping[int, int]], None]) -> None:
-        self._listener = Listener(self._connect, self._channel, self._name, wake, hears=not self._is_pooled)
+        self._listener = Listener(
+            self._connect, self._channel, self._name, wake, hears=not self._is_pooled, tend=self._tend
+        )
+
+    def _tend(self, db: psycopg.Connection) -> None:
+        if self._by_row and self._sealing.look(db):
+            log.info("no process of the version before was seen for a while: its way to seal is left")
 
     def left_behind(self, owner: str) -> str | None:
         """Several processes may have it open; what a dead one had in hand comes free with its leases."""

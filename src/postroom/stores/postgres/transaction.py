@@ -36,6 +36,7 @@ _astuple = msgspec.structs.astuple
 # Every transaction shares this lock; who changes what processes remember has it alone.
 LOCK_VERSION_SHARED = "SELECT pg_advisory_xact_lock_shared('figures'::regclass::oid::int, 0)"
 LOCK_VERSION = "SELECT pg_advisory_xact_lock('figures'::regclass::oid::int, 0)"
+TRY_VERSION = "SELECT pg_try_advisory_xact_lock('figures'::regclass::oid::int, 0)"
 
 # In one statement.
 MOST_ROWS = 1000
@@ -129,11 +130,16 @@ class PostgresReads(ServerReads):
 
 
 class PostgresTransaction(ServerTransaction, PostgresReads):
-    TRY_VERSION = "SELECT pg_try_advisory_xact_lock('figures'::regclass::oid::int, 0)"
+    TRY_VERSION = TRY_VERSION
     connection: PostgresWriteConnection
 
-    def __init__(self, db: PostgresWriteConnection, version: int, now: int) -> None:
+    def __init__(
+        self, db: PostgresWriteConnection, version: int, now: int, *, by_row: bool = False, folds: bool = True
+    ) -> None:
+        """`by_row`: processes of the version before may be at work. `folds`: it adds up the counts."""
         ServerTransaction.__init__(self, db, WRITE_SQL, WRITING, version, now)
+        self._by_row = by_row
+        self._folds = folds and not by_row
 
     def finish(self) -> str | None:
         """The number by which a lost commit is found; None when nothing was changed."""
@@ -146,15 +152,25 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
         def seal(placed: PlacedEvents, head: Head, deltas: Sequence[Bindings]) -> None:
             parts = zip(slices, placed.parts(MOST_ROWS), strict=True)
             statements = [columns.place(part) for columns, part in parts]
-            if statements:
-                statements.append((self._sql["set_head"], (head.seq, head.hash, head.time)))
+            set_head = (self._sql["set_head"], (head.seq, head.hash, head.time))
+            if statements and self._by_row:
+                statements.append(set_head)
             if deltas:
-                statements.append((self._sql["add_counts"], pack_columns(deltas)))
+                name = "add_counts" if self._by_row else "append_counts"
+                statements.append((self._sql[name], pack_columns(deltas)))
             # Together they cost the server and the driver less than one by one.
             if statements:
                 self._out.write(*_as_one(statements))
+            if self._folds:
+                self._out.write(self._sql["fold_counts"])
+                self._out.write(*set_head)
 
         return seal
+
+    def _take_turn(self) -> None:
+        if self._by_row:
+            self._out.write(self._sql["take_turn_by_row"])
+        self._out.write(self._sql["take_turn"])
 
     def _insert_rows(self, rows: list[Row], contents: list[Content]) -> None:
         """A list for each column, unless bodies are so large that they go one by one."""

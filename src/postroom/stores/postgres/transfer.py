@@ -9,6 +9,7 @@ import psycopg
 from psycopg import RawServerCursor
 
 from postroom.stores.postgres.connection import connect
+from postroom.stores.postgres.dialect import WRITE_SQL
 from postroom.stores.postgres.errors import classify
 from postroom.stores.postgres.migrate import migrate
 from postroom.stores.postgres.store import name_place
@@ -41,6 +42,10 @@ class PostgresTables:
                     self._still = self._connect(url)
                     self._still.execute("BEGIN")
                     self._still.execute(LOCK_VERSION.encode())
+                    # Other stores know counts and head by their rows only.
+                    with self._db.transaction():
+                        for name in ("fold_counts", "settle_head"):
+                            self._db.execute(WRITE_SQL[name].encode())
             except BaseException:
                 self.close()
                 raise

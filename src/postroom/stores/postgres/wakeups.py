@@ -32,13 +32,15 @@ class Listener:
         wake: Callable[[Mapping[int, int]], None],
         *,
         hears: bool = True,
+        tend: Callable[[psycopg.Connection], object] | None = None,
     ) -> None:
         """`hears`: whether notifications arrive. Before a server with a pool they do not: then the end of the
-        ledger is looked at."""
+        ledger is looked at. `tend` is called now and then, with the connection that listens."""
         self._connect = connect
         self._channel = channel
         self._own_name = own_name
         self._wake = wake
+        self._tend = tend
         self._work = self._listen if hears else self._watch
         self.is_closed = threading.Event()
         self.is_listening = threading.Event()
@@ -65,7 +67,7 @@ class Listener:
             self.is_listening.set()
             frozen = FrozenSessions()
             while not self.is_closed.is_set():
-                self._end_frozen(frozen, db)
+                self._look_around(frozen, db)
                 for note in db.notifies(timeout=LOOK_S):
                     self._hear(note.payload)
                     if self.is_closed.is_set():
@@ -79,7 +81,7 @@ class Listener:
             self._wake({})
             self.is_listening.set()
             while not self.is_closed.wait(WATCH_S):
-                self._end_frozen(frozen, db)
+                self._look_around(frozen, db)
                 [(head,)] = reads.fetch(READ_SQL["head"])
                 if head != seen:
                     # Its own events are among them; then it looks for nothing.
@@ -87,7 +89,9 @@ class Listener:
                     self._wake(dict(reads.fetch(READ_SQL["woken_since"], (since,))))
                 seen = head
 
-    def _end_frozen(self, frozen: FrozenSessions, db: psycopg.Connection) -> None:
+    def _look_around(self, frozen: FrozenSessions, db: psycopg.Connection) -> None:
+        if self._tend is not None:
+            self._tend(db)
         for name in frozen.look(db):
             log.warning("%s stands still in a transaction, and was ended by the others", name)
 

@@ -103,6 +103,7 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
         # Others wait from the lock to the commit, so what can be done is done before.
         rests = [encode_rest(event) for event in self._events]
         seal = self._prepare_seal()
+        self._take_turn()
         [(seq, hash_, time, *rest)] = self._db.fetch(sql["lock_head"])
         head = Head(seq, hash_, time)
         # Others may have been quicker.
@@ -116,6 +117,9 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
             out.write(sql["set_archived"], (head.seq, self._dialect.bind_list(self._archived)))
         seal(placed, head, deltas)
         return head, rest
+
+    def _take_turn(self) -> None:
+        """Where locking the head takes a statement of its own."""
 
     def _prepare_seal(self) -> Seal:
         """What inserts the events, sets the head and adds to the counts when their places are known."""
