@@ -9,6 +9,7 @@ import pytest
 import postroom
 from postroom import Message, SyncRoom
 from postroom.kernel import commands as c
+from postroom.stores.postgres import floors
 from postroom.stores.postgres.connection import PostgresWriteConnection
 from tests.conftest import postgres_url
 
@@ -19,9 +20,12 @@ REMEMBERED = ("FROM queues", "FROM scopes", "FROM subscriptions", "FROM document
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[SyncRoom]:
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SyncRoom]:
     with postroom.open_sync(postgres_url(tmp_path), housekeeping=False) as room:
         room.create_queue("jobs")
+        # Where the living begin is looked at with a first claim, and then once a second.
+        monkeypatch.setattr(floors, "LOOK_S", 3600.0)
+        assert room.claim("jobs") == []
         yield room
 
 

@@ -432,17 +432,19 @@ class TransitionContext:
         self.session.changes.count((queue.id, subscription, row.state), delta)
 
     def set_due(self, row: Row, queue: Queue) -> None:
-        """When this row must next be looked at without anybody asking."""
-        state = row.state
+        """When this row must next be looked at without anybody asking. That is never in the past, so a store
+        that has looked at all up to a time need not look there again."""
+        state, due_at = row.state, None
         if state == "claimed":
-            row.due_at = row.lease_until
+            due_at = row.lease_until
         elif state not in ("pending", "delayed") or is_original(row, queue):
             # Time acts on the deliveries of a broadcast; the original ends with the last of them.
-            row.due_at = None
+            pass
         elif state == "pending":
-            row.due_at = row.expires_at
+            due_at = row.expires_at
         else:
-            row.due_at = earlier(row.visible_at, row.expires_at)
+            due_at = earlier(row.visible_at, row.expires_at)
+        row.due_at = None if due_at is None else max(due_at, self.now)
 
     def open_deliveries(self, row: Row) -> list[Row]:
         """The deliveries of a broadcast message that are still open."""

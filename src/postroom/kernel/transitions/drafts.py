@@ -84,6 +84,7 @@ def draft_deliveries(ctx: TransitionContext, original: Row, subscriptions: list[
     visible = original.visible_at
     if visible is not None and visible <= ctx.now:
         visible = None
+    due_at = earlier(visible, original.expires_at)
     return [
         Row(
             id=message_id,
@@ -94,7 +95,7 @@ def draft_deliveries(ctx: TransitionContext, original: Row, subscriptions: list[
             subscription_id=subscription.id,
             state=State.PENDING.value if visible is None else State.DELAYED.value,
             sort_key=original.sort_key,
-            due_at=earlier(visible, original.expires_at),
+            due_at=None if due_at is None else max(due_at, ctx.now),
             message_type=original.message_type,
             priority_tier=original.priority_tier,
             priority_score=original.priority_score,

@@ -191,7 +191,7 @@ def _extend(ctx: TransitionContext, rows: list[Row], ends: list[int]) -> None:
     claim is twice as old; those of one call have it together."""
     lines = [(row, end) for row, end in zip(rows, ends, strict=True) if _has_line(row, ctx.now)]
     for row, lease_until in zip(rows, ends, strict=True):
-        row.lease_until = row.due_at = lease_until
+        row.lease_until, row.due_at = lease_until, max(lease_until, ctx.now)
         row.updated_at = ctx.now
         ctx.session.touch(row, Shape.EXTENDED)
     if len(lines) == 1:

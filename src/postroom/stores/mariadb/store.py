@@ -30,6 +30,7 @@ from postroom.stores.mariadb.transaction import (
 )
 from postroom.stores.mariadb.wakeups import LedgerWatcher, OwnEvents
 from postroom.stores.sql.contention import CommitUnknown
+from postroom.stores.sql.due_memo import DueMemo
 from postroom.stores.sql.steady_time import SteadyTime
 
 log = logging.getLogger("postroom.mariadb")
@@ -60,6 +61,7 @@ class MariadbStore:
         self._closed = False
         self._listener: LedgerWatcher | None = None
         self._own_events = OwnEvents()
+        self._due_memo = DueMemo()
         try:
             with contextlib.closing(self._connect()) as db:
                 migrate(db, self._place)
@@ -90,7 +92,7 @@ class MariadbStore:
         self._begins_alone.value = False
         if self._clock is not None:
             now = self._clock.now()
-        return MariadbTransaction(connection, version, self._time.steady(now, ledger_time))
+        return MariadbTransaction(connection, version, self._time.steady(now, ledger_time), self._due_memo)
 
     def commit(self, tx: Transaction) -> None:
         assert isinstance(tx, MariadbTransaction)

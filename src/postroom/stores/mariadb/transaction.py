@@ -21,6 +21,7 @@ from postroom.stores.mariadb.dialect import READ_SQL, READING, WRITE_SQL, WRITIN
 from postroom.stores.mariadb.errors import code_of
 from postroom.stores.sql.contention import Overtaken
 from postroom.stores.sql.dialect import SqlReads
+from postroom.stores.sql.due_memo import DueMemo
 from postroom.stores.sql.messages import FIND, to_stored
 from postroom.stores.sql.server_transaction import ServerReads, ServerTransaction
 
@@ -61,8 +62,8 @@ class MariadbTransaction(ServerTransaction, MariadbReads):
     TRY_VERSION = LOCK_VERSION + " NOWAIT"
     connection: MariadbWriteConnection
 
-    def __init__(self, db: MariadbWriteConnection, version: int, now: int) -> None:
-        ServerTransaction.__init__(self, db, WRITE_SQL, WRITING, version, now)
+    def __init__(self, db: MariadbWriteConnection, version: int, now: int, due_memo: DueMemo) -> None:
+        ServerTransaction.__init__(self, db, WRITE_SQL, WRITING, version, now, due_memo)
 
     def finish(self) -> tuple[bool, Head | None]:
         """Whether anything was changed, and by which event a lost commit is found."""

@@ -147,16 +147,45 @@ SELECT 1 FROM contents WHERE queue_id = ? LIMIT 1;
 SELECT 1 FROM contents c JOIN messages m ON m.seq = c.seq WHERE c.queue_id = ? AND m.origin_queue_id = ? LIMIT 1;
 
 -- name: waiting_lines
--- Which of these lines have anything to claim.
-SELECT l.line FROM unnest(?::bigint[]) AS l (line)
-WHERE EXISTS (SELECT 1 FROM messages m WHERE m.line = l.line AND m.state = 'pending');
+-- Which of these lines have anything to claim: with each the count of returns for which its floor holds, and the floor.
+SELECT l.line FROM unnest(?::bigint[], ?::bigint[], ?::bigint[]) AS l (line, returns, floor)
+LEFT JOIN line_returns r ON r.line = l.line
+WHERE EXISTS (SELECT 1 FROM messages m WHERE m.line = l.line AND m.state = 'pending'
+    AND m.sort_key >= CASE WHEN coalesce(r.n, 0) = l.returns THEN l.floor ELSE -9223372036854775808 END);
 
 -- name: ready
--- The next claimable messages of a line that nobody else has in hand. Of those that are passed over no content is read.
-WITH m AS MATERIALIZED (SELECT * FROM messages m WHERE m.line = ? AND m.state = 'pending'
+-- The next claimable messages of a line that nobody else has in hand, after the count of returns, which is told also when
+-- there are none. Of messages that are passed over no content is read.
+WITH returned AS MATERIALIZED (SELECT coalesce((SELECT r.n FROM line_returns r WHERE r.line = ?), 0) AS n),
+m AS MATERIALIZED (SELECT * FROM messages m WHERE m.line = ? AND m.state = 'pending'
+    AND m.sort_key >= (SELECT CASE WHEN n = ? THEN ?::bigint ELSE -9223372036854775808 END FROM returned)
     ORDER BY m.sort_key, m.seq LIMIT ? @skip_locked)
-SELECT $ROW, $CONTENT FROM m JOIN LATERAL (SELECT * FROM contents c WHERE c.seq = m.seq OFFSET 0) c ON true
+SELECT returned.n, $ROW, $CONTENT FROM returned LEFT JOIN
+    (m JOIN LATERAL (SELECT * FROM contents c WHERE c.seq = m.seq OFFSET 0) c ON true) ON true
 ORDER BY m.sort_key, m.seq;
+
+-- name: first_pending
+-- The first claimable message of a line, whoever has it in hand, not below a floor.
+SELECT m.sort_key FROM messages m WHERE m.line = ? AND m.state = 'pending' AND m.sort_key >= ?
+ORDER BY m.sort_key, m.seq LIMIT 1;
+
+-- name: oldest_turn
+-- Since when the oldest transaction of a room is open: what it writes is not earlier.
+SELECT (extract(epoch FROM min(a.xact_start)) * 1000000)::bigint FROM pg_stat_activity a
+WHERE a.datname = current_database() AND a.application_name ~ ('(^| )' || ?::text || '[0-9a-f]+$$');
+
+-- name: return_lines
+-- Messages of these lines become claimable, elsewhere than at the end.
+INSERT INTO line_returns SELECT line, 1 FROM unnest(?::bigint[]) AS line
+ON CONFLICT (line) DO UPDATE SET n = line_returns.n + 1 WHERE line_returns.n >= 0;
+
+-- name: unorder_lines
+-- Messages of these lines do not come in order.
+INSERT INTO line_returns SELECT line, -1 FROM unnest(?::bigint[]) AS line
+ON CONFLICT (line) DO UPDATE SET n = -1 WHERE line_returns.n >= 0;
+
+-- name: next_due
+SELECT due_at FROM messages WHERE due_at >= ? AND due_at IS NOT NULL ORDER BY due_at LIMIT 1;
 
 -- name: ready_labelled
 -- The same where the content says which.
@@ -165,8 +194,8 @@ WHERE m.line = ? AND m.state = 'pending' ORDER BY m.sort_key, m.seq LIMIT ? @ski
 
 -- name: due
 -- Messages whose time has come.
-SELECT $ROW FROM messages m WHERE m.due_at <= ? AND m.due_at IS NOT NULL ORDER BY m.due_at, m.seq LIMIT ?
-@skip_locked;
+SELECT $ROW FROM messages m WHERE m.due_at >= ? AND m.due_at <= ? AND m.due_at IS NOT NULL
+ORDER BY m.due_at, m.seq LIMIT ? @skip_locked;
 
 -- name: save_claimed_alike
 -- Claims of one worker with one lease.

@@ -29,6 +29,7 @@ from postroom.stores.postgres.connection import (
 )
 from postroom.stores.postgres.dialect import READ_SQL
 from postroom.stores.postgres.errors import classify, is_lost
+from postroom.stores.postgres.floors import Floors
 from postroom.stores.postgres.frozen import NAME
 from postroom.stores.postgres.migrate import check_whole, migrate
 from postroom.stores.postgres.sealing import BY_ROW, SealingWatch
@@ -40,6 +41,7 @@ from postroom.stores.postgres.transaction import (
 )
 from postroom.stores.postgres.wakeups import Listener
 from postroom.stores.sql.contention import CommitUnknown
+from postroom.stores.sql.due_memo import DueMemo
 from postroom.stores.sql.gathered_news import GatheredNews
 from postroom.stores.sql.steady_time import SteadyTime
 
@@ -74,11 +76,16 @@ class PostgresStore:
         self._fold_at = 0.0
         self._by_row = False
         self._sealing = SealingWatch()
+        self._due_memo = DueMemo()
+        self._floors: Floors | None = None
         try:
             with psycopg.connect(url, **self._options) as db:
                 self._is_pooled = is_pooled(db)
             if self._is_pooled:
                 self._options["prepare_threshold"] = None
+            elif clock is None:
+                # They go by the server's time, and by the names of its sessions.
+                self._floors = Floors()
             with self._connect() as db:
                 migrate(db, self._place)
                 check_whole(db, self._place)
@@ -128,7 +135,14 @@ class PostgresStore:
         time_now = self._time.steady(now, ledger_time)
         self._by_row = sealed_by == BY_ROW
         return PostgresTransaction(
-            connection, version, time_now, by_row=self._by_row, folds=self._must_fold()
+            connection,
+            version,
+            time_now,
+            self._due_memo,
+            floors=self._floors,
+            ledger_time=ledger_time,
+            by_row=self._by_row,
+            folds=self._must_fold(),
         )
 
     def _must_fold(self) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from postroom.kernel.facts import REMEMBERED, Fact
 from postroom.kernel.ledger import EventDraft, Head, PlacedEvents
-from postroom.kernel.ports import RowFilter, UniformMessages
+from postroom.kernel.ports import NewMessages, RowFilter, Shape, UniformMessages
 from postroom.kernel.rows import CONTENT_FIELDS, ROW_FIELDS, Content, Row, Stored
 from postroom.stores.postgres.arrays import pack_array
 from postroom.stores.postgres.connection import PostgresReadConnection, PostgresWriteConnection
@@ -26,8 +26,11 @@ from postroom.stores.postgres.dialect import (
     WRITE_SQL,
     WRITING,
 )
+from postroom.stores.postgres.floors import LOWEST, UNORDERED, Floors
+from postroom.stores.postgres.frozen import NAMES
 from postroom.stores.sql.contention import Overtaken
 from postroom.stores.sql.dialect import Bindings, SqlReads
+from postroom.stores.sql.due_memo import DueMemo
 from postroom.stores.sql.messages import to_stored
 from postroom.stores.sql.server_transaction import Seal, ServerReads, ServerTransaction
 
@@ -94,6 +97,7 @@ def _as_one(statements: Sequence[tuple[str, Bindings]]) -> tuple[str, Bindings]:
     return f"WITH {parts} {last}" if first else last, [each for _, bound in statements for each in bound]
 
 
+NO_FLOOR = (UNORDERED, LOWEST)
 # By its id and queue a live message is found through its content (migration 2).
 _BY_QUEUE = "m.seq IN (SELECT k.seq FROM contents k WHERE k.queue_id "
 _BY_ID = "m.seq = ANY(ARRAY(SELECT k.seq FROM contents k WHERE k.id = ?))"
@@ -107,9 +111,41 @@ def by_contents(sql: str) -> str:
 
 class PostgresReads(ServerReads):
     READY_LABELLED = "ready_labelled"
+    _floors: Floors | None = None
+    """Only transactions have any."""
 
     def __init__(self, db: PostgresReadConnection) -> None:
         SqlReads.__init__(self, db, READ_SQL, READING)
+
+    def _floor(self, line: int) -> tuple[int, int]:
+        return NO_FLOOR if self._floors is None else self._floors.line(line)
+
+    def _waiting(self, lines: Sequence[int]) -> set[int]:
+        wanted = pack_columns([(line, *self._floor(line)) for line in lines])
+        return {line for (line,) in self._db.fetch(self._sql["waiting_lines"], wanted)}
+
+    def _ready(self, line: int, limit: int, labels: Sequence[tuple[str, Any]]) -> list[Stored]:
+        if labels:
+            return super()._ready(line, limit, labels)
+        rows = self._db.fetch(self._sql["ready"], (line, line, *self._floor(line), limit))
+        self._meet_line(line, rows[0][0], is_empty=rows[0][1] is None)
+        # Without a message there is one row, of the count alone.
+        return [to_stored(row[1:]) for row in rows if row[1] is not None]
+
+    def _meet_line(self, line: int, returns: int, *, is_empty: bool) -> None:
+        """How often messages have returned to a line is known, and whether there are any."""
+
+    def _find_next_due(self) -> int | None:
+        return self._first("next_due", LOWEST)
+
+    def _fetch_due(self, now: int, limit: int) -> list[tuple[Any, ...]]:
+        floor = LOWEST if self._floors is None else self._floors.due()[0]
+        return self._db.fetch(self._sql["due"], (floor, now, limit))
+
+    def _first(self, name: str, *bindings: Any) -> int | None:
+        """The number that a statement finds, if any."""
+        rows = self._db.fetch(self._sql[name], bindings)
+        return rows[0][0] if rows else None
 
     def find_statement(self, wanted: RowFilter, after: int, limit: int) -> tuple[str, tuple[Any, ...]]:
         sql, bindings = super().find_statement(wanted, after, limit)
@@ -134,10 +170,23 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
     connection: PostgresWriteConnection
 
     def __init__(
-        self, db: PostgresWriteConnection, version: int, now: int, *, by_row: bool = False, folds: bool = True
+        self,
+        db: PostgresWriteConnection,
+        version: int,
+        now: int,
+        due_memo: DueMemo,
+        *,
+        floors: Floors | None = None,
+        ledger_time: int = 0,
+        by_row: bool = False,
+        folds: bool = True,
     ) -> None:
         """`by_row`: processes of the version before may be at work. `folds`: it adds up the counts."""
-        ServerTransaction.__init__(self, db, WRITE_SQL, WRITING, version, now)
+        ServerTransaction.__init__(self, db, WRITE_SQL, WRITING, version, now, due_memo)
+        self._floors = None if by_row else floors
+        self._ledger_time = ledger_time
+        self._returned: set[int] = set()
+        self._unordered: set[int] = set()
         self._by_row = by_row
         self._folds = folds and not by_row
 
@@ -158,6 +207,10 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
             if deltas:
                 name = "add_counts" if self._by_row else "append_counts"
                 statements.append((self._sql[name], pack_columns(deltas)))
+            lines = {"unorder_lines": self._unordered, "return_lines": self._returned - self._unordered}
+            statements += [
+                (self._sql[name], [pack_array(sorted(some))]) for name, some in lines.items() if some
+            ]
             # Together they cost the server and the driver less than one by one.
             if statements:
                 self._out.write(*_as_one(statements))
@@ -171,6 +224,41 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
         if self._by_row:
             self._out.write(self._sql["take_turn_by_row"])
         self._out.write(self._sql["take_turn"])
+
+    # Below a floor there is nothing: what is written is above it, or counted as a return.
+
+    def insert(self, batches: Sequence[NewMessages | UniformMessages]) -> list[tuple[int, str]]:
+        for batch in batches:
+            for row in (batch.row,) if isinstance(batch, UniformMessages) else batch.rows:
+                if row.state == "pending" and row.sort_key < self.now:
+                    self._unordered.add(row.line)
+        return super().insert(batches)
+
+    def update(self, rows: Sequence[Row], shape: Shape) -> None:
+        if shape in (Shape.CHANGED, Shape.MOVED):
+            self._returned.update(row.line for row in rows if row.state == "pending")
+        super().update(rows, shape)
+
+    def _meet_line(self, line: int, returns: int, *, is_empty: bool) -> None:
+        if self._floors is not None and self._floors.meet(line, returns, is_empty=is_empty):
+            # Who may still write is asked first: what they have committed by then is seen.
+            oldest = self._floors.oldest(self._oldest_turn)
+            first = self._first("first_pending", line, self._floors.line(line)[1])
+            self._floors.raise_line(line, returns, oldest if first is None else min(first, oldest))
+
+    def _find_next_due(self) -> int | None:
+        if self._floors is None:
+            return super()._find_next_due()
+        floor, is_time = self._floors.due()
+        oldest = self._floors.oldest(self._oldest_turn) if is_time else LOWEST
+        first = self._first("next_due", floor)
+        self._floors.raise_due(oldest if first is None else min(first, oldest))
+        return first
+
+    def _oldest_turn(self) -> int:
+        """Nothing that is not committed yet has an earlier time, and nothing that will begin."""
+        found = self._first("oldest_turn", NAMES)
+        return LOWEST if found is None else min(found, self._ledger_time)
 
     def _insert_rows(self, rows: list[Row], contents: list[Content]) -> None:
         """A list for each column, unless bodies are so large that they go one by one."""
@@ -203,6 +291,12 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
         sql, bindings = super().page_statement(wanted, after, limit, archived=archived)
         return (sql if archived else f"{sql} FOR UPDATE OF m"), bindings
 
+    def _save_claimed(self, rows: Sequence[Row]) -> None:
+        if any(row.due_at != row.lease_until for row in rows):
+            self._save(rows, Shape.CHANGED)
+        else:
+            super()._save_claimed(rows)
+
     def _save_completed(self, rows: Sequence[Row]) -> None:
         for some in _slices(rows):
             held = pack_columns([(row.seq, row.token, row.result) for row in some])
@@ -210,6 +304,9 @@ class PostgresTransaction(ServerTransaction, PostgresReads):
             self.connection.write(self._sql["save_completed_list"], bindings, expect=len(some))
 
     def _save_extended(self, rows: Sequence[Row]) -> None:
+        if any(row.due_at != row.lease_until for row in rows):
+            self._save(rows, Shape.CHANGED)
+            return
         leases = [(row.seq, row.lease_until) for row in rows]
         self._out.write(self._sql["save_extended_list"], (self.now, *pack_columns(leases)))
 

@@ -62,10 +62,16 @@ class MessageReads(SqlReads):
 
     def due(self, now: int, limit: int) -> Due:
         """Mostly nothing is, so the first is looked at alone."""
-        first = self._db.fetch(self._sql["next_due"])
-        next_at = first[0][0] if first else None
-        found = self._db.fetch(self._sql["due"], (now, limit)) if limit and next_at and next_at <= now else []
+        next_at = self._find_next_due()
+        found = self._fetch_due(now, limit) if limit and next_at and next_at <= now else []
         return Due([Row(*row) for row in found], None if found else next_at)
+
+    def _find_next_due(self) -> int | None:
+        first = self._db.fetch(self._sql["next_due"])
+        return first[0][0] if first else None
+
+    def _fetch_due(self, now: int, limit: int) -> list[tuple[Any, ...]]:
+        return self._db.fetch(self._sql["due"], (now, limit))
 
     def find(self, wanted: RowFilter, after: int, limit: int) -> list[Row]:
         sql, bindings = self.find_statement(wanted, after, limit)

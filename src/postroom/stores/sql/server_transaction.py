@@ -6,6 +6,7 @@ of the chain, the last that is taken.
 """
 
 import contextlib
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
@@ -16,11 +17,12 @@ from postroom.kernel import jsontext
 from postroom.kernel.budgets.model import Budget, BudgetChanges, BudgetFilter
 from postroom.kernel.ledger import Chaining, EventDraft, Head, PlacedEvents, encode_rest
 from postroom.kernel.model import Counts
-from postroom.kernel.ports import CountKey
+from postroom.kernel.ports import CountKey, Due, NewMessages, Shape, UniformMessages
 from postroom.kernel.rows import Row, Stored
 from postroom.stores.sql.budgets import BudgetReads, BudgetWrites
 from postroom.stores.sql.contention import MustWait
 from postroom.stores.sql.dialect import Bindings, Dialect, SqlWrites, Statements, WriteDatabase
+from postroom.stores.sql.due_memo import DueMemo
 from postroom.stores.sql.facts import FactReads, FactWrites
 from postroom.stores.sql.ledger import LedgerReads, LedgerWrites
 from postroom.stores.sql.messages import MessageReads, MessageWrites, to_stored
@@ -52,21 +54,27 @@ class ServerReads(MessageReads, QueueReads, FactReads, LedgerReads, BudgetReads)
     """The statement that conditions on labels are added to."""
 
     def ready(self, lines: Sequence[int], limit: int, labels: Sequence[tuple[str, Any]] = ()) -> list[Stored]:
+        if len(lines) > 1:
+            waiting = self._waiting(lines)
+            lines = [line for line in lines if line in waiting]
+        found: list[Stored] = []
+        for line in lines:
+            if len(found) < limit:
+                found += self._ready(line, limit - len(found), labels)
+        return found
+
+    def _waiting(self, lines: Sequence[int]) -> set[int]:
+        """Those that have anything to claim."""
+        rows = self._db.fetch(self._sql["waiting_lines"], (self._dialect.bind_list(lines),))
+        return {line for (line,) in rows}
+
+    def _ready(self, line: int, limit: int, labels: Sequence[tuple[str, Any]]) -> list[Stored]:
         sql, bound = self._sql["ready"], ()
         if labels:
             sql = self._sql[self.READY_LABELLED]
             sql = sql.replace(" ORDER BY", f" AND {self._dialect.labelled()}" * len(labels) + " ORDER BY")
             bound = tuple(value for label in labels for value in self._dialect.bind_label(*label))
-        if len(lines) > 1:
-            rows = self._db.fetch(self._sql["waiting_lines"], (self._dialect.bind_list(lines),))
-            waiting = {line for (line,) in rows}
-            lines = [line for line in lines if line in waiting]
-        found: list[Stored] = []
-        for line in lines:
-            if len(found) < limit:
-                rows = self._db.fetch(sql, (line, *bound, limit - len(found)))
-                found += map(to_stored, rows)
-        return found
+        return list(map(to_stored, self._db.fetch(sql, (line, *bound, limit))))
 
 
 class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, BudgetWrites):
@@ -74,9 +82,16 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
     """Have alone what every transaction shares, or say at once that it cannot be had."""
 
     def __init__(
-        self, db: ServerConnection, sql: Statements, dialect: Dialect, version: int, now: int
+        self,
+        db: ServerConnection,
+        sql: Statements,
+        dialect: Dialect,
+        version: int,
+        now: int,
+        due_memo: DueMemo,
     ) -> None:
         SqlWrites.__init__(self, db, sql, dialect)
+        self._due_memo = due_memo
         self.connection = db
         self.version = version
         self.now = now
@@ -104,11 +119,11 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
         rests = [encode_rest(event) for event in self._events]
         seal = self._prepare_seal()
         self._take_turn()
-        [(seq, hash_, time, *rest)] = self._db.fetch(sql["lock_head"])
-        head = Head(seq, hash_, time)
+        [(seq, hash_, ledger_time, *rest)] = self._db.fetch(sql["lock_head"])
+        head = Head(seq, hash_, ledger_time)
         # Others may have been quicker.
-        if self._events and time > self.now and self._budgets_saved:
-            saved = [(time, *key, self.now) for key in sorted(self._budgets_saved)]
+        if self._events and ledger_time > self.now and self._budgets_saved:
+            saved = [(ledger_time, *key, self.now) for key in sorted(self._budgets_saved)]
             out.write_many(sql["retime_budget"], saved)
         chaining = Chaining(head)
         placed = chaining.place([event.time for event in self._events], rests)
@@ -126,7 +141,7 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
 
         def seal(placed: PlacedEvents, head: Head, deltas: Sequence[Bindings]) -> None:
             places = zip(placed.numbers, placed.times, placed.hashes, self._events, strict=True)
-            rows = [(seq, time, *_astuple(event)[1:], hash_) for seq, time, hash_, event in places]
+            rows = [(seq, at, *_astuple(event)[1:], hash_) for seq, at, hash_, event in places]
             if rows:
                 self._out.write_many(self._sql["insert_event"], rows)
                 self._out.write(self._sql["set_head"], (head.seq, head.hash, head.time))
@@ -171,6 +186,31 @@ class ServerTransaction(MessageWrites, QueueWrites, FactWrites, LedgerWrites, Bu
         self._db.fetch(self._sql[name], (self._dialect.bind_list(buckets),))
 
     # messages
+
+    def due(self, now: int, limit: int) -> Due:
+        if limit and self._due_memo.is_quiet(now):
+            return Due([])
+        started = time.monotonic_ns()
+        found = super().due(now, limit)
+        if not found.rows and (found.next_at is None or found.next_at > self.now):
+            self._due_memo.note(self.now, found.next_at, (time.monotonic_ns() - started) // 1000)
+        return found
+
+    def insert(self, batches: Sequence[NewMessages | UniformMessages]) -> list[tuple[int, str]]:
+        for batch in batches:
+            self._expect((batch.row,) if isinstance(batch, UniformMessages) else batch.rows)
+        return super().insert(batches)
+
+    def update(self, rows: Sequence[Row], shape: Shape) -> None:
+        if shape is not Shape.COMPLETED:
+            self._expect(rows)
+        super().update(rows, shape)
+
+    def _expect(self, rows: Sequence[Row]) -> None:
+        """Rows that come due at a time are going to be written."""
+        dues = [row.due_at for row in rows if row.due_at is not None]
+        if dues:
+            self._due_memo.expect(min(dues))
 
     def keyed(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Stored]:
         """Of two that publish with the same key the second waits, and finds what the first has published."""
