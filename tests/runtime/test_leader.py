@@ -148,12 +148,25 @@ async def test_work_is_cancelled_when_the_leadership_is_lost_and_begins_again_wh
         clock.advance(LEASE_S)
     await until(lambda: not work.working)
     assert not finished.calls, "it has nothing to hand over any more"
+    begun = work.begun
     await other.resign()
-    await until(lambda: work.begun == 2)
-    assert one.term == 2
+    await until(lambda: work.begun == begun + 1)
+    assert one.term == work.begun
     one.stop()
     await running
     assert finished.calls == 1
+
+
+async def test_work_begins_again_when_the_lease_was_over_for_a_while(room: Room, clock: ManualClock) -> None:
+    one, _ = two(room)
+    work = Work()
+    running = asyncio.create_task(one.run(work))
+    await until(lambda: work.working)
+    clock.advance(3600)
+    await until(lambda: work.begun == 2)
+    assert one.term == 2, "another may have led in between"
+    one.stop()
+    await running
 
 
 async def test_what_belongs_to_the_end_is_done_before_the_next_may_lead(room: Room) -> None:

@@ -178,12 +178,17 @@ class Leader:
         await self._stopping.wait()
 
     async def _renew(self) -> None:
-        """Until the leadership is lost. A store that fails is asked again while the lease stands."""
+        """Until the leadership is lost, or was: between two terms another may have led. A store that fails is
+        asked again while the lease stands."""
+        term = self.term
         while True:
             await asyncio.sleep(self._lease.lease_s / 4)
             try:
                 if not await self.lead():
                     log.warning("%s is led by another process now", self._lease.name)
+                    return
+                if self.term != term:
+                    log.warning("the lease of %s was over for a while; its work begins again", self._lease.name)
                     return
             except PostroomError as error:
                 log.warning("the lease of %s was not renewed: %s", self._lease.name, error)
