@@ -15,8 +15,13 @@ from postroom.errors import StoreFull
 from postroom.kernel.states import TERMINAL, State
 from postroom.office.intake.intake import Incoming
 from postroom.office.office import Office
+from postroom.runtime import SyncRoom
+from postroom.services.shared_settings import SharedSettings
 from postroom.settings import SettingsFile
 from tests.acceptance.office import until
+from tests.conftest import postgres_url
+
+TOKEN = "the-token-of-the-owner"
 
 
 def document(folder: Path, *agents: str) -> dict[str, Any]:
@@ -162,3 +167,55 @@ async def test_who_comes_back_while_the_leaving_is_still_settled_is_in_the_room_
 
         await until(answered)
         await staff.close(5)
+
+
+async def test_settings_that_another_process_changed_in_the_store_are_heard_of(tmp_path: Path) -> None:
+    """Not by looking again after a while: that is far off here."""
+    url = postgres_url(tmp_path)
+    async with (
+        postroom.open(url, actor="one", housekeeping=False) as room,
+        postroom.open(url, actor="two", housekeeping=False) as other,
+    ):
+        files = [
+            SharedSettings(tmp_path / each.actor, lambda each=each: SyncRoom(each._core), lambda _: TOKEN)
+            for each in (room, other)
+        ]
+        files[0].establish(document(tmp_path, "coder"))
+        reloader = OfficeReloader(room, files[0], tmp_path, SystemClock(), works=False, environment={})
+        await reloader.open()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(office_reloader, "LOOK_S", 3600)
+            watching = asyncio.create_task(reloader.watch())
+            await asyncio.to_thread(files[1].merge, {"default_agent": "coder"})
+            await until(lambda: reloader.settings.default_agent == "coder")
+            watching.cancel()
+        await reloader.close(1)
+
+
+async def test_what_is_wrong_with_the_settings_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(office_reloader, "LOOK_S", 0.01)
+    file = SettingsFile(tmp_path / "settings.json")
+    file.replace(document(tmp_path, "coder"))
+    looks: list[None] = []
+    load = file.load
+
+    def count() -> Any:
+        looks.append(None)
+        return load()
+
+    async with postroom.open(str(tmp_path / "postroom.db"), durability="relaxed") as room:
+        reloader = OfficeReloader(room, file, tmp_path, SystemClock(), works=False, environment={})
+        await reloader.open()
+        monkeypatch.setattr(file, "load", count)
+        watching = asyncio.create_task(reloader.watch())
+        file.path.write_text('{"budgets": {"daily_usd": "much"}}')
+        await until(lambda: "the settings are not used" in caplog.text)
+        seen = len(looks)
+        await until(lambda: len(looks) > seen + 2)
+        file.replace(document(tmp_path, "coder", "tester"))
+        await until(lambda: "tester" in reloader.settings.agents)
+        watching.cancel()
+        await reloader.close(1)
+    assert caplog.text.count("the settings are not used") == 1

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from postroom.app.home import Home
-from postroom.settings.defaults import API_KEYS, DEFAULT_MODELS, PROGRAMS
+from postroom.settings.defaults import API_KEYS, DEFAULT_MODELS, PROGRAMS, VARIABLES
+from postroom.settings.host_part import split
 from postroom.settings.paths import default_workspace
+from postroom.stores.addresses import SERVERS
 
 AGENT = "assistant"
 _MODELS = {"anthropic_api": "sonnet", "openai_api": "gpt-5.2"}
@@ -42,6 +44,9 @@ def prepare(home: Home, environment: Mapping[str, str] = os.environ) -> bool:
     if not home.is_new:
         return False
     made = defaults(environment)
+    if environment.get(VARIABLES["store.url"], "").startswith(SERVERS):
+        # Those of the office are in the store, or come there when it is opened first.
+        made = split(made)[0]
     # Under the file's lock, so that of two first starts at once neither undoes the other.
     home.settings.update(lambda document: document or made)
     return True

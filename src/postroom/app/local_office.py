@@ -5,7 +5,9 @@ room is opened only when something asks for it.
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -15,7 +17,8 @@ from postroom.clock import Clock, SystemClock
 from postroom.services.office_context import ChannelControl, NoChannels, OfficeControl, ServerFacts
 
 if TYPE_CHECKING:
-    from postroom.runtime import Room
+    from postroom.runtime import Room, SyncRoom
+    from postroom.runtime.core import RoomCore
     from postroom.settings.file import SettingsFile
 
 GRACE_S = 20.0
@@ -33,7 +36,6 @@ class LocalOffice:
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         first_run.prepare(home)
-        self.file: SettingsFile = home.settings
         self.home: Path = home.path
         self.clock: Clock = SystemClock()
         self.channels: ChannelControl = NoChannels()
@@ -42,6 +44,8 @@ class LocalOffice:
         self._works = works
         self._actor = actor
         self._environment = environment
+        self._core: RoomCore | None = None
+        self._opening_core = threading.Lock()
         self._open_room: Room | None = None
         self._open_control: OfficeControl | None = None
         self._opening = asyncio.Lock()
@@ -52,6 +56,25 @@ class LocalOffice:
 
     async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()
+        if self._open_room is not None:
+            await self._open_room.close()
+        elif self._core is not None:
+            await asyncio.to_thread(self._core.close)
+
+    @property
+    def file(self) -> "SettingsFile":
+        return self._file
+
+    @cached_property
+    def _file(self) -> "SettingsFile":
+        """On a database server the settings are in the store, which is opened when they are asked for."""
+        if not self._may_be_on_server():
+            return self._place.settings
+        from postroom.app.office_settings import load_host, open_settings
+        from postroom.app.store import store_url
+
+        url = store_url(self._place, load_host(self._place, self._environment), self._environment)
+        return open_settings(self._place, url, lambda: self._in_thread, self._environment)
 
     async def room(self) -> "Room":
         async with self._opening:
@@ -68,16 +91,38 @@ class LocalOffice:
         if self._open_control is not None:
             await self._open_control.apply()
 
+    def _may_be_on_server(self) -> bool:
+        """Most offices are not, and looking closer takes longer than many commands."""
+        if self._environment.get("POSTROOM_STORE"):
+            return True
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return '"store"' in self._place.settings.path.read_text("utf-8")
+        return False
+
+    @cached_property
+    def _in_thread(self) -> "SyncRoom":
+        from postroom.runtime import SyncRoom
+
+        return SyncRoom(self._opened_core())
+
+    def _opened_core(self) -> "RoomCore":
+        """Blocks. A room on it closes it; without one, whoever leaves the office does."""
+        with self._opening_core:
+            if self._core is None:
+                from postroom.app.office_settings import load_host
+                from postroom.app.store import open_core
+
+                settings = load_host(self._place, self._environment)
+                self._core = open_core(
+                    self._place, settings, self._environment, actor=self._actor, housekeeping=False
+                )
+            return self._core
+
     async def _opened_room(self) -> "Room":
         if self._open_room is None:
-            from postroom.app.store import open_store
-            from postroom.settings import with_environment
+            from postroom.runtime import Room
 
-            settings = with_environment(self.file.load(), self._environment)
-            opening = open_store(
-                self._place, settings, self._environment, actor=self._actor, housekeeping=False
-            )
-            self._open_room = await self._stack.enter_async_context(opening)
+            self._open_room = Room(await asyncio.to_thread(self._opened_core))
         return self._open_room
 
     async def _opened_control(self) -> OfficeControl:

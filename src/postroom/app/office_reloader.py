@@ -4,6 +4,7 @@ The lanes of both may run for a moment; the lease of a lane keeps each agent to 
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from postroom.settings import Settings, SettingsFile, with_environment
 log = logging.getLogger("postroom.app")
 
 LOOK_S = 2.0
+PAUSE_S = 0.25
 
 
 class OfficeReloader:
@@ -51,6 +53,8 @@ class OfficeReloader:
         self._office = self._made(self._settings)
         self._leaving: dict[Office, asyncio.Task[None]] = {}
         self._changing = asyncio.Lock()
+        # What was wrong with the settings when they were last looked at, which is told once.
+        self._problem = ""
 
     @property
     def office(self) -> Office:
@@ -118,15 +122,33 @@ class OfficeReloader:
             self._leaving.pop(office, None)
 
     async def watch(self) -> None:
-        """Somebody may edit the file by hand."""
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                await self.apply()
-            except PostroomError as error:
+        """Somebody may edit the file by hand. In a store that others have too, any of them may change the
+        settings; that is heard at once."""
+        if not self._room.is_shared:
+            while True:
+                await asyncio.sleep(LOOK_S)
+                await self._follow()
+        async with self._room.woken() as news:
+            while True:
+                # Where much happens, not after each event.
+                await asyncio.sleep(PAUSE_S)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await news.wait()
+                news.clear()
+                await self._follow()
+
+    async def _follow(self) -> None:
+        try:
+            await self.apply()
+        except PostroomError as error:
+            if str(error) != self._problem:
                 log.warning("the settings are not used: %s", error)
-            except Exception:
-                log.exception("the settings are not used")
+            self._problem = str(error)
+        except Exception:
+            log.exception("the settings are not used")
+        else:
+            self._problem = ""
 
     async def close(self, grace: float) -> None:
         leaving = dict(self._leaving)

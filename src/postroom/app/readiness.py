@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from postroom.app.home import Home
 from postroom.app.http_server import check_address
+from postroom.app.office_settings import load_settings
 from postroom.app.roles import ProcessRole
 from postroom.errors import PostroomError
-from postroom.settings import with_environment
 
 
 class NotRestarted(PostroomError):
@@ -20,7 +20,7 @@ class NotRestarted(PostroomError):
 
 def check(home: Home, roles: frozenset[ProcessRole], environment: Mapping[str, str] = os.environ) -> None:
     try:
-        settings = with_environment(home.settings.load(), environment)
+        settings = load_settings(home, environment)
         if ProcessRole.API in roles:
             check_address(settings.api)
             if settings.api.token:

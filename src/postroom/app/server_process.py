@@ -13,7 +13,7 @@ from pathlib import Path
 
 from postroom import __version__
 from postroom.api.auth.agent_tokens import AgentTokens
-from postroom.api.auth.owner_token import OwnerToken, owners_token
+from postroom.api.auth.owner_token import OwnerToken
 from postroom.app import logs, readiness
 from postroom.app.application import application, build_dependencies, portal_application
 from postroom.app.backup_commands import BackupCommands
@@ -23,14 +23,24 @@ from postroom.app.http_server import check_address, listen, serving, url_of
 from postroom.app.lake import StoreLake
 from postroom.app.mcp_config import McpConfigFiles
 from postroom.app.office_reloader import OfficeReloader
+from postroom.app.office_settings import establish_settings, load_host, open_settings, token_finder
 from postroom.app.pipeline_runs import PipelineRuns
 from postroom.app.redaction import Redactor
 from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone, find_api, running
-from postroom.app.store import LAKE, describe_store, open_store, store_digest, store_file, store_url
+from postroom.app.store import (
+    LAKE,
+    describe_store,
+    is_server,
+    open_core,
+    store_digest,
+    store_file,
+    store_url,
+)
 from postroom.clock import Clock, SystemClock
 from postroom.providers.turn_folders import sweep_turn_folders
+from postroom.runtime import Room, SyncRoom
 from postroom.services.office_context import ChannelControl, NoChannels, ProcessFacts, ServerFacts
-from postroom.settings import Secret, SecretMissing, Settings, with_environment
+from postroom.settings import Secret, SecretMissing, Settings
 from postroom.settings.part import SettingsPart
 from postroom.webhooks.addresses import networks
 from postroom.webhooks.certificates import trusting
@@ -72,14 +82,18 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
         loop.add_signal_handler(number, end, Ending.STOP)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
     plan.home.make()
-    settings = with_environment(plan.home.settings.load(), plan.environment)
+    settings, notice = load_host(plan.home, plan.environment), ""
     url = store_url(plan.home, settings, plan.environment)
     locks = RoleLocks(plan.home.run, plan.roles, store_digest=store_digest(url))
     try:
         check_alone(plan.home.run, plan.roles, store_file(url), store_digest(url))
+        if is_server(url):
+            settings, notice = await asyncio.to_thread(establish_settings, plan.home, url, plan.environment)
         redact = Redactor(_secrets(settings))
         days = settings.retention.logs_days
         with logs.logging_to(plan.home.logs, settings.logs.level, redact, terminal=plan.terminal, days=days):
+            if notice:
+                log.warning("%s", notice)
             try:
                 async with opened(plan, settings, redact, lambda: end(Ending.RESTART)) as running:
                     locks.announce(running)
@@ -139,17 +153,18 @@ async def opened(
             await asyncio.to_thread(sweep_turn_folders)
         if listener is not None:
             stack.callback(listener.close)
-        room = await stack.enter_async_context(
-            open_store(
-                plan.home,
-                settings,
-                plan.environment,
-                actor=plan.actor or f"daemon:{os.getpid()}",
-                housekeeping=ProcessRole.HOUSEKEEPING in plan.roles,
-            )
+        core = await asyncio.to_thread(
+            open_core,
+            plan.home,
+            settings,
+            plan.environment,
+            actor=plan.actor or f"daemon:{os.getpid()}",
+            housekeeping=ProcessRole.HOUSEKEEPING in plan.roles,
         )
-        given = settings.api.token.reveal(plan.environment) if settings.api.token else None
-        token = owners_token(plan.home.token, given)
+        room = Room(core)
+        stack.push_async_callback(room.close)
+        file = open_settings(plan.home, url_of_store, lambda: SyncRoom(core), plan.environment)
+        token = token_finder(plan.home, plan.environment)(True)
         redact.know([token])
         url = url_of(settings.api.host, listener) if listener is not None else None
         tools = McpConfigFiles(
@@ -159,7 +174,7 @@ async def opened(
         )
         control = OfficeReloader(
             room,
-            plan.home.settings,
+            file,
             plan.home.path,
             clock,
             works=ProcessRole.WORKER in plan.roles,
@@ -207,7 +222,7 @@ async def opened(
             deps = build_dependencies(
                 room,
                 control,
-                plan.home.settings,
+                file,
                 plan.home.path,
                 clock,
                 token=token,

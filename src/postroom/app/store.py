@@ -1,17 +1,16 @@
 """The store of this home: which one it is by the settings, and how it is opened."""
 
-import contextlib
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import postroom
-from postroom import Room
 from postroom.app.home import Home
 from postroom.office.retention import retention
+from postroom.runtime import RoomOptions
+from postroom.runtime.core import RoomCore
 from postroom.settings.model import Settings
-from postroom.stores.addresses import SQLITE
+from postroom.stores.addresses import SERVERS, SQLITE
 
 LAKE = "lake"
 
@@ -39,19 +38,25 @@ def describe_store(url: str) -> str:
     return f"{parts.scheme}, {parts.hostname or 'this machine'}{parts.path}"
 
 
-def open_store(
+def is_server(url: str) -> bool:
+    """Whether several processes, on several hosts, may have the store open."""
+    return url.startswith(SERVERS)
+
+
+def open_core(
     home: Home, settings: Settings, environment: Mapping[str, str], *, actor: str, housekeeping: bool
-) -> contextlib.AbstractAsyncContextManager[Room]:
+) -> RoomCore:
+    """What rooms stand on, of this process and of its threads. Blocks."""
     url = store_url(home, settings, environment)
     if (file := store_file(url)) is not None:
         # It holds everybody's messages: for its owner's eyes only, from the first moment on.
         Path(file).touch(mode=0o600)
         Path(file).chmod(0o600)
-    return postroom.open(
-        url,
+    options = RoomOptions(
         actor=actor,
         housekeeping=housekeeping,
         backups=home.path / "backups",
         redis=settings.store.redis.reveal(environment) if settings.store.redis else None,
         retention=retention(settings.retention, lake=(home.path / LAKE).is_dir()),
     )
+    return RoomCore.open(url, options)

@@ -8,6 +8,7 @@ from htpy import Renderable, a, button, code, div, form, input, p, span, td
 from postroom.errors import InvalidField
 from postroom.portal.parts import area_field, show_row, show_section, show_table
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
+from postroom.services.settings import fingerprint
 from postroom.settings.model import Settings
 
 SECTIONS = ("budgets", "guards", "limits", "retention", "api", "logs", "monitoring", "pipeline")
@@ -17,6 +18,7 @@ async def show_settings(visit: PortalVisit) -> PageView:
     document = await visit.services.settings.show(visit.caller)
     if visit.query("view") == "json":
         body: Any = form(".stack", method="post", action="/settings/replace")[
+            input(type="hidden", name="seen", value=fingerprint(document)),
             area_field(
                 "document",
                 "settings.json",
@@ -116,7 +118,7 @@ async def replace(visit: PortalVisit, form: SentForm) -> ActResult:
         document = msgspec.json.decode(form.text("document"), type=dict[str, Any])
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise InvalidField("document", f"is no JSON object: {error}") from None
-    await visit.services.settings.replace(visit.acting, document)
+    await visit.services.settings.replace(visit.acting, document, seen=form.word("seen") or None)
     return ActResult(said="Saved.")
 
 

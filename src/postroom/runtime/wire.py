@@ -1,7 +1,7 @@
 """Requests and answers as bytes, for a process that asks the one that owns the store.
 
-Only structs and enums of the kernel, the office and the services, and our own errors, can be named; nothing
-else is ever made from bytes.
+Only structs and enums of the kernel, the office, the services and the list of settings, and our own errors,
+can be named; nothing else is ever made from bytes.
 """
 
 import importlib
@@ -12,7 +12,13 @@ import msgspec
 
 from postroom.errors import Invalid, PostroomError
 
-VALUES = ("postroom.kernel.", "postroom.office.", "postroom.runtime.queries", "postroom.services.")
+VALUES = (
+    "postroom.kernel.",
+    "postroom.office.",
+    "postroom.runtime.queries",
+    "postroom.services.",
+    "postroom.settings.catalog",
+)
 ERRORS = ("postroom.",)
 _KIND, _VALUE = "$", "v"
 

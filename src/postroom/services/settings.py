@@ -4,6 +4,8 @@ A mask that comes back never takes the place of a secret, and what is not valid 
 """
 
 import asyncio
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,8 @@ from postroom.errors import Invalid, InvalidField, NotFound
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_owner
 from postroom.settings.defaults import VARIABLES
-from postroom.settings.errors import InvalidSettings
+from postroom.settings.errors import InvalidSettings, SettingsChanged
+from postroom.settings.secrets import masked
 
 if TYPE_CHECKING:
     from postroom.settings.catalog import KnownSetting
@@ -60,7 +63,8 @@ class SettingsService(OfficeService):
         """Every setting there is, with what holds now and where it comes from."""
         from postroom.settings.catalog import list_settings
 
-        return list_settings(await self.show(caller))
+        file, shown = self._context.file, await self.show(caller)
+        return await asyncio.to_thread(lambda: list_settings(shown, source_of=file.source_of))
 
     async def get(self, caller: Caller, name: str) -> Any:
         """What holds of one setting, like `api.port`: by the environment, the file, or by itself."""
@@ -103,8 +107,12 @@ class SettingsService(OfficeService):
         await asyncio.to_thread(self._context.file.merge, fields)
         return await self._applied()
 
-    async def replace(self, caller: Caller, document: Mapping[str, Any]) -> Document:
-        """What clients of the contract know, and what they name besides. What they cannot know stays."""
+    async def replace(
+        self, caller: Caller, document: Mapping[str, Any], *, seen: str | None = None, whole: bool = False
+    ) -> Document:
+        """What clients of the contract know, and what they name besides. What they cannot know stays, unless
+        it is the `whole` document. With `seen`, the fingerprint of what was shown, only if that still
+        holds."""
         require_owner(caller)
         from postroom.settings.model import parse
 
@@ -112,8 +120,10 @@ class SettingsService(OfficeService):
         await asyncio.to_thread(_make_workspace, parse(document, file.path))
 
         def change(found: Document) -> Document:
+            if seen is not None and fingerprint(masked(found)) != seen:
+                raise SettingsChanged
             stays = {name: value for name, value in found.items() if name not in CONTRACT_FIELDS}
-            return stays | dict(document)
+            return dict(document) if whole else stays | dict(document)
 
         await asyncio.to_thread(file.update, change)
         return await self._applied()
@@ -129,6 +139,12 @@ class SettingsService(OfficeService):
     async def _applied(self) -> Document:
         await self._context.apply()
         return await asyncio.to_thread(self._context.file.masked)
+
+
+def fingerprint(document: Mapping[str, Any]) -> str:
+    """Of settings as they are shown: who changes them says by it what they saw."""
+    text = json.dumps(document, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _unknown_names(name: str, value: Any = None) -> list[str]:

@@ -4,7 +4,7 @@ Secrets show as they do everywhere: masked, or as their handle.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
@@ -18,7 +18,7 @@ from postroom.settings.model import Settings
 from postroom.settings.secret import Secret
 from postroom.settings.secrets import MASK
 
-Source = Literal["file", "environment", "default"]
+Source = Literal["file", "store", "environment", "default"]
 
 
 class KnownSetting(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,11 +32,17 @@ class KnownSetting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_settings(
-    document: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+    document: Mapping[str, Any],
+    environment: Mapping[str, str] = os.environ,
+    source_of: Callable[[str], Source] = lambda name: "file",
 ) -> list[KnownSetting]:
-    """`document` is the file as it is shown, without secrets. Of what has ids of its own (agents, teams,
-    servers), the settings of those that are there."""
-    return list(_settings(Settings, document, "", environment))
+    """`document` is what is set as it is shown, without secrets, and `source_of` tells where that is. Of what
+    has ids of its own (agents, teams, servers), the settings of those that are there."""
+    found = _settings(Settings, document, "", environment)
+    return [
+        msgspec.structs.replace(each, source=source_of(each.name)) if each.source == "file" else each
+        for each in found
+    ]
 
 
 def _settings(

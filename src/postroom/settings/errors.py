@@ -37,6 +37,43 @@ class SettingsUnwritable(PostroomError):
     exit_code = 6
 
 
+class SettingsContended(Conflict):
+    """The settings are changed by others all the time. Nothing was changed. Try again."""
+
+    code = "SETTINGS_CONTENDED"
+
+
+class SettingsChanged(Conflict):
+    """The settings were changed by others since you looked at them. Nothing was changed. Look again."""
+
+    code = "SETTINGS_CHANGED"
+
+
+class TokenDiffers(PostroomError):
+    """The owner's token of this host is not that of the office on this store. Nothing was changed. Join the
+    office with its token: postroom join"""
+
+    code = "TOKEN_DIFFERS"
+    http_status = 409
+    exit_code = 3
+
+
+class OwnerTokenMissing(PostroomError):
+    """There is an office on this store, and this host has no token of its owner. Join it: postroom join"""
+
+    code = "OWNER_TOKEN_MISSING"
+    http_status = 409
+    exit_code = 3
+
+
+class SealingUnavailable(PostroomError):
+    """The package "cryptography" is missing, with which secrets of the settings are sealed in a store.
+    Install it: pip install cryptography"""
+
+    code = "SEALING_UNAVAILABLE"
+    exit_code = 6
+
+
 class SecretMissing(PostroomError):
     """The secret {handle} is not to be had: {reason}. {fix}"""
 

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from postroom.clock import Clock, SystemClock, iso
 from postroom.errors import InvalidField
@@ -62,12 +62,15 @@ class SettingsFile:
         known = self._known
         if known is not None and known.signature is not None and known.signature == signature:
             return known.settings
-        document = self._read()
-        same = known is not None and known.document == document
-        settings = known.settings if known and same else _parse(document, self.path)
         # Kept under the signature from before the reading: a change in between is seen next time.
         settled = signature is not None and now - max(signature[1:3]) > _FRESH_NS
-        self._known = _Known(signature if settled else None, document, settings)
+        return self._learn(self._read(), signature if settled else None)
+
+    def _learn(self, document: Document, signature: Signature | None = None) -> "Settings":
+        known = self._known
+        same = known is not None and known.document == document
+        settings = known.settings if known and same else _parse(document, self.path)
+        self._known = _Known(signature, document, settings)
         return settings
 
     def document(self) -> Document:
@@ -85,16 +88,23 @@ class SettingsFile:
         """
         with self._locked():
             stored = self._read_repaired()
-            edited = copy.deepcopy(stored)
-            returned = change(edited)
-            edited = edited if returned is None else returned
-            if repair.too_deep(edited):
-                raise InvalidField("settings", "are nested too deeply")
-            wanted = secrets.unmasked(edited, stored)
-            settings = _parse(wanted, self.path)
+            wanted, settings = self._edit(stored, change)
             if wanted != stored or not self.path.exists():
                 self._write(wanted)
             return settings
+
+    def source_of(self, name: str) -> Literal["file", "store"]:
+        """Where what is set of a setting is kept."""
+        return "file"
+
+    def _edit(self, stored: Document, change: Change) -> "tuple[Document, Settings]":
+        edited = copy.deepcopy(stored)
+        returned = change(edited)
+        edited = edited if returned is None else returned
+        if repair.too_deep(edited):
+            raise InvalidField("settings", "are nested too deeply")
+        wanted = secrets.unmasked(edited, stored)
+        return wanted, _parse(wanted, self.path)
 
     def merge(self, fields: Mapping[str, Any]) -> "Settings":
         """Replaces whole top-level fields; a null removes one."""

@@ -6,7 +6,7 @@ A handle is `env:NAME`, `file:/path` or `keyring:service/name`; any other text i
 import importlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +105,22 @@ def names_secret(key: str) -> bool:
     return _SECRET_KEY.search(_HUMP.sub("_", key).lower()) is not None
 
 
+ChangeText = Callable[[str, tuple[str, ...], bool], str]
+"""Given a text, the names of the fields it stands in, and whether these hold a secret."""
+
+
+def map_texts(document: Mapping[str, Any], change: ChangeText) -> dict[str, Any]:
+    """The document with every text changed."""
+    return _mapped(dict(document), (), False, change)
+
+
+def is_shown_masked(text: str, secret: bool) -> bool:
+    return _shown(text, secret) != text
+
+
 def masked(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document as it may be shown: handles as they are, secrets as a mask."""
-    return _masked(dict(document), (), False)
+    return map_texts(document, lambda text, path, secret: _shown(text, secret))
 
 
 def unmasked(document: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,12 +128,19 @@ def unmasked(document: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str
     return _unmasked(dict(document), dict(stored), (), False)
 
 
-def _masked(value: Any, path: tuple[str, ...], secret: bool) -> Any:
+def _mapped(value: Any, path: tuple[str, ...], secret: bool, change: ChangeText) -> Any:
     if isinstance(value, dict):
-        return {k: _masked(below, (*path, k), _is_secret(path, k, secret)) for k, below in value.items()}
+        return {
+            key: _mapped(below, (*path, key), _is_secret(path, key, secret), change)
+            for key, below in value.items()
+        }
     if isinstance(value, list):
-        return [_masked(below, path, secret) for below in value]
-    return _shown(value, secret) if isinstance(value, str) else value
+        return [_mapped(below, path, secret, change) for below in value]
+    return change(value, path, secret) if isinstance(value, str) else value
+
+
+def _masked(value: Any, path: tuple[str, ...], secret: bool) -> Any:
+    return _mapped(value, path, secret, lambda text, path, secret: _shown(text, secret))
 
 
 def _unmasked(value: Any, stored: Any, path: tuple[str, ...], secret: bool) -> Any:

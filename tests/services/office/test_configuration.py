@@ -16,9 +16,9 @@ from postroom.services.insights import InsightService, LakeReader, NoLakeReader
 from postroom.services.log_lines import plain
 from postroom.services.office_context import NoChannels, OpenOffice, ServerFacts
 from postroom.services.providers import HarnessUnknown, ProviderInUse, ProviderNotFound
-from postroom.services.settings import SettingNotSet, SettingUnknown, ValueRefused
+from postroom.services.settings import SettingNotSet, SettingUnknown, ValueRefused, fingerprint
 from postroom.services.system import ChannelRefused, RestartUnavailable
-from postroom.settings.errors import InvalidSettings
+from postroom.settings.errors import InvalidSettings, SettingsChanged
 from tests.providers.model_server import model_server
 from tests.services.office.conftest import AGENTS, ServedOffice
 
@@ -69,6 +69,19 @@ async def test_settings_are_merged_or_replaced_and_their_folder_can_be_made(
     replaced = await settings.replace(office.owner, {**whole, "workspace": {"path": f"{tmp_path}/new"}})
     assert (tmp_path / "new").is_dir()
     assert set(replaced["agents"]) == set(AGENTS)
+
+
+async def test_settings_that_others_changed_meanwhile_are_not_written_over(office: ServedOffice) -> None:
+    settings = office.services.settings
+    shown = await settings.show(office.owner)
+    await settings.set(office.owner, "default_agent", "coder")
+    for whole in (True, False):
+        with pytest.raises(SettingsChanged):
+            await settings.replace(office.owner, {}, seen=fingerprint(shown), whole=whole)
+    shown = await settings.show(office.owner)
+    del shown["default_agent"], shown["monitoring"]
+    seen = fingerprint(await settings.show(office.owner))
+    assert await settings.replace(office.owner, shown, seen=seen, whole=True) == shown
 
 
 async def test_servers_of_ones_own_keep_their_keys_secret(office: ServedOffice) -> None:

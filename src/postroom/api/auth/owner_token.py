@@ -19,20 +19,33 @@ class TokenUnusable(PostroomError):
     exit_code = 2
 
 
-def owners_token(path: Path, given: str | None = None) -> str:
-    """The token of the settings or the environment, if there is one; else the file's, made if need be."""
+def find_token(path: Path, given: str | None = None) -> str | None:
+    """The token of the settings or the environment, if there is one; else the file's, if it is there."""
     if given:
-        if len(given) < SHORTEST:
-            raise TokenUnusable(
-                where="POSTROOM_TOKEN or api.token",
-                reason=f"it has fewer than {SHORTEST} characters",
-                fix="Take a longer one, or none, and one is made.",
-            )
-        return given
+        return check_token(
+            given, "POSTROOM_TOKEN or api.token", "Take a longer one, or none, and one is made."
+        )
     with contextlib.suppress(FileNotFoundError):
         return _read(path)
+    return None
+
+
+def check_token(token: str, where: str, fix: str) -> str:
+    if len(token) < SHORTEST:
+        raise TokenUnusable(where=where, reason=f"it has fewer than {SHORTEST} characters", fix=fix)
+    return token
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def owners_token(path: Path, given: str | None = None) -> str:
+    """As `find_token`; where there is none, one is made."""
+    if (found := find_token(path, given)) is not None:
+        return found
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    token = secrets.token_urlsafe(32)
+    token = new_token()
     part = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -59,11 +72,7 @@ def _read(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise TokenUnusable(where=str(path), reason=reason, fix="Check the file.") from None
-    if len(token) < SHORTEST:
-        raise TokenUnusable(
-            where=str(path), reason="it is too short", fix="Remove the file, and a new one is made."
-        )
-    return token
+    return check_token(token, str(path), "Remove the file, and a new one is made.")
 
 
 class OwnerToken:

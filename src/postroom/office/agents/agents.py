@@ -111,7 +111,12 @@ class Staff(Teams):
         made: list[Backup] = []
         before: list[Settings] = []
 
+        def discard() -> None:
+            while made:
+                departures.discard(self._home, made.pop())
+
         def change(document: Document) -> None:
+            discard()  # of settings that others changed meanwhile
             settings = parse(document, self._file.path)
             before.append(settings)
             part = entries(document, "agents")
@@ -143,11 +148,10 @@ class Staff(Teams):
         try:
             self._file.update(change)
         except BaseException:
-            for backup in made:
-                departures.discard(self._home, backup)
+            discard()
             raise
         backup = made[0]
-        why = "it was asked for" if keep_workspace else self._why_kept(before[0], agent)
+        why = "it was asked for" if keep_workspace else self._why_kept(before[-1], agent)
         moved, why = (False, why) if why else departures.move_workspace(self._home, backup)
         there = os.path.lexists(backup.directory)
         state = "moved" if moved else "kept" if there else "none"

@@ -119,6 +119,34 @@ async def unset(at: CommandContext, name: Name) -> None:
     _show_change(at, name, settings, "unset")
 
 
+@command(app, "edit", store=False, examples=["postroom settings edit", "EDITOR=nano postroom settings edit"])
+async def edit(at: CommandContext) -> None:
+    """Change everything that is set in your editor. Secrets show as ********, and stay as they are."""
+    from postroom.services.settings import fingerprint
+    from postroom.terminal.cli.editor import edit_text
+
+    async with at.office() as office:
+        shown = await office.settings.show(at.caller)
+        before = json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
+        with edit_text(before, at.home.run / "settings-edited.json", at.out.note) as text:
+            if text == before:
+                at.out.show(shown, "Nothing was changed.")
+                return
+            document = _document(text)
+            saved = await office.settings.replace(at.caller, document, seen=fingerprint(shown), whole=True)
+    at.out.show(saved, "The settings are saved.")
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise InvalidField("settings", f"are no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise InvalidField("settings", "must be an object in {braces}")
+    return document
+
+
 def _show_change(at: CommandContext, name: str, settings: dict[str, Any], what: str) -> None:
     at.out.show(settings, f"{name} is {what}.")
     if name.startswith(("api.", "store.", "logs.")):

@@ -1,0 +1,74 @@
+"""Where the settings of a home are: in its file, or, with a store on a database server, mostly there."""
+
+from collections.abc import Callable, Mapping
+
+from postroom.api.auth.owner_token import find_token, owners_token
+from postroom.app import first_run
+from postroom.app.home import Home
+from postroom.app.store import is_server, store_url
+from postroom.runtime import SyncRoom, open_sync
+from postroom.services.shared_settings import FindToken, SharedSettings
+from postroom.settings import Settings, SettingsFile, with_environment
+from postroom.settings.errors import OwnerTokenMissing
+from postroom.settings.host_part import split
+
+
+def load_host(home: Home, environment: Mapping[str, str]) -> Settings:
+    """What the file of this host says, which is all of it unless the store is on a server."""
+    return with_environment(home.settings.load(), environment)
+
+
+def load_settings(home: Home, environment: Mapping[str, str]) -> Settings:
+    """As they hold now, for a look from outside: a store on a server is opened for it."""
+    settings = load_host(home, environment)
+    url = store_url(home, settings, environment)
+    if not is_server(url):
+        return settings
+    with open_sync(url, actor="settings", housekeeping=False) as room:
+        return with_environment(share_settings(home, lambda: room, environment).load(), environment)
+
+
+def open_settings(
+    home: Home, url: str, open_room: Callable[[], SyncRoom], environment: Mapping[str, str]
+) -> SettingsFile:
+    return share_settings(home, open_room, environment) if is_server(url) else home.settings
+
+
+def share_settings(
+    home: Home, open_room: Callable[[], SyncRoom], environment: Mapping[str, str]
+) -> SharedSettings:
+    return SharedSettings(home.settings.path, open_room, token_finder(home, environment))
+
+
+def token_finder(home: Home, environment: Mapping[str, str]) -> FindToken:
+    def find(is_new: bool) -> str:
+        token = load_host(home, environment).api.token
+        given = token.reveal(environment) if token else None
+        found = owners_token(home.token, given) if is_new else find_token(home.token, given)
+        if found is None:
+            raise OwnerTokenMissing
+        return found
+
+    return find
+
+
+def establish_settings(home: Home, url: str, environment: Mapping[str, str]) -> tuple[Settings, str]:
+    """For a process that starts: what holds, and what its log shall tell of it."""
+    with open_sync(url, actor="settings", housekeeping=False) as room:
+        shared = share_settings(home, lambda: room, environment)
+        is_new = shared.establish(first_run.defaults(environment))
+        return with_environment(shared.load(), environment), _describe(home, is_new)
+
+
+def _describe(home: Home, is_new: bool) -> str:
+    file = home.settings.path
+    if is_new:
+        return f"the settings of the office are in the store now; {file} is read for those of this host"
+    if left := find_unread(home):
+        return f"{file} is not read for {', '.join(left)}, which are in the store; tidy up: postroom join"
+    return ""
+
+
+def find_unread(home: Home) -> list[str]:
+    """What stands in the file of a host and is the office's."""
+    return list(split(home.settings.document())[1])

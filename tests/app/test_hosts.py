@@ -1,0 +1,77 @@
+"""An office on a database server on two hosts with homes of their own: what one sets holds on the other."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.app.hosts import HostProcess, first_host
+from tests.conftest import postgres_url
+
+BOT = "123456:the-token-of-a-bot"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return postgres_url(tmp_path)
+
+
+@pytest.fixture
+def ended() -> Iterator[Callable[[HostProcess], HostProcess]]:
+    """Whatever happens, the processes of these hosts end with the test."""
+    with ExitStack() as stack:
+
+        def note(host: HostProcess) -> HostProcess:
+            stack.callback(host.end)
+            return host
+
+        yield note
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_second_host_with_the_stores_address_and_the_token_has_the_settings_of_the_office(
+    tmp_path: Path, url: str, ended: Callable[[HostProcess], HostProcess]
+) -> None:
+    a = ended(first_host(tmp_path, url, channels={"telegram": {"bot_token": BOT}}))
+    a.start()
+    assert "the settings of the office are in the store now" in a.read_log()
+    listed = {each["name"]: each for each in a.json("settings", "list")}
+    assert [listed[name]["source"] for name in ("agents.coder.name", "store.url", "guards.hops")] == [
+        "store",
+        "file",
+        "default",
+    ]
+    b = ended(HostProcess(tmp_path, "b"))
+    b.env |= {"POSTROOM_STORE": url}
+    refused = b.cli("start", check=False)
+    assert (refused.returncode, "postroom join" in refused.stderr) == (6, True)
+    b.env |= {"POSTROOM_TOKEN": "not-the-token-of-the-owner"}
+    refused = b.cli("start", check=False)
+    assert (refused.returncode, "not that of the office" in refused.stderr) == (6, True)
+    assert not b.home.token.exists()
+    b.env |= {"POSTROOM_TOKEN": a.token}
+    b.start()
+    assert b.json("settings", "get", "agents")["agents"]["coder"]["name"] == "Coder"
+    assert list(b.home.settings.document()) == ["workspace"]
+    # Both ways, by whoever runs; and without one, by the command itself.
+    a.cli("settings", "set", "default_agent", "coder")
+    assert b.json("settings", "get", "default_agent") == {"default_agent": "coder"}
+    b.cli("agent", "add", "tester", "--provider", "script")
+    until(lambda: "tester" in a.json("status")["agents"])
+    b.cli("stop")
+    b.cli("settings", "set", "guards.hops", "7")
+    b.cli("settings", "set", "logs.level", "debug")
+    assert a.json("settings", "get", "guards.hops") == {"guards.hops": 7}
+    assert a.json("settings", "get", "logs.level") == {"logs.level": "info"}
+    a.cli("stop")
+    a.start()
+    assert "is not read for agents, monitoring, channels" in a.read_log()
+    assert BOT not in a.read_log()
