@@ -39,9 +39,27 @@ def test_an_office_on_sqlite_moves_to_a_server_and_back_and_answers_there(
     findings = house.cli("doctor", "--json", check=False).stdout
     assert "the office runs on it" in findings
     assert "power cut" in findings
+    house.cli("settings", "set", "guards.hops", "7")
+    house.cli("settings", "set", "models.openai.api_key", "sk-a-secret-of-mine")
     house.cli("stop")
+    assert "sk-a-secret" not in settings.read_text(), "it is in the store"
     back = tmp_path / "back.db"
     told = house.cli("store", "move", url, f"sqlite:///{back}").stdout
     assert "each compared" in told
+    assert f"The settings of the office are in {settings}" in told
+    house.cli("settings", "set", "store.url", f"sqlite:///{back}")
+    assert json.loads(settings.read_text())["models"] == {"openai": {"api_key": "sk-a-secret-of-mine"}}
+    house.start()
+    assert json.loads(house.cli("settings", "get", "guards.hops", "--json").stdout) == {"guards.hops": 7}
+    house.cli("settings", "set", "guards.hops", "8")
+    house.cli("stop")
+    assert json.loads(house.cli("ledger", "verify", "--json").stdout)["ok"]
+    # And once more to a server: what was set on the file goes there.
+    again = server(tmp_path / "again")
+    house.cli("store", "move", str(back), again)
+    house.cli("settings", "set", "store.url", again)
+    house.start()
+    assert json.loads(house.cli("settings", "get", "guards.hops", "--json").stdout) == {"guards.hops": 8}
+    house.cli("stop")
     shown = json.loads(house.cli("show", made["id"], "--json", "--store", str(back)).stdout)
     assert shown["state"] == "completed"

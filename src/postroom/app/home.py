@@ -1,5 +1,6 @@
 """The home folder, and where in it everything is."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,18 @@ class Home:
     @property
     def run(self) -> Path:
         return self.path / "run"
+
+    @property
+    def host_file(self) -> Path:
+        return self.path / "host.json"
+
+    @property
+    def host(self) -> str:
+        """What an office on a database server calls this home; nothing where it never was of one."""
+        try:
+            return str(json.loads(self.host_file.read_bytes())["name"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
 
     @property
     def is_new(self) -> bool:

@@ -19,6 +19,7 @@ from postroom.services.office_context import ChannelControl, NoChannels, OfficeC
 if TYPE_CHECKING:
     from postroom.runtime import Room, SyncRoom
     from postroom.runtime.core import RoomCore
+    from postroom.services.office_context import ProcessFacts
     from postroom.settings.file import SettingsFile
 
 GRACE_S = 20.0
@@ -39,7 +40,7 @@ class LocalOffice:
         self.home: Path = home.path
         self.clock: Clock = SystemClock()
         self.channels: ChannelControl = NoChannels()
-        self.server = ServerFacts(started_at=self.clock.now())
+        self.server = ServerFacts(started_at=self.clock.now(), processes=self._list_processes, host=home.host)
         self._place = home
         self._works = works
         self._actor = actor
@@ -70,11 +71,14 @@ class LocalOffice:
         """On a database server the settings are in the store, which is opened when they are asked for."""
         if not self._may_be_on_server():
             return self._place.settings
-        from postroom.app.office_settings import load_host, open_settings
-        from postroom.app.store import store_url
+        from postroom.app.store import is_server, load_host, store_url
 
-        url = store_url(self._place, load_host(self._place, self._environment), self._environment)
-        return open_settings(self._place, url, lambda: self._in_thread, self._environment)
+        host = load_host(self._place, self._environment)
+        if not is_server(store_url(self._place, host, self._environment)):
+            return self._place.settings
+        from postroom.app.office_settings import share_settings
+
+        return share_settings(self._place, lambda: self._in_thread, self._environment)
 
     async def room(self) -> "Room":
         async with self._opening:
@@ -90,6 +94,13 @@ class LocalOffice:
         """Whoever opens the office later reads the settings then."""
         if self._open_control is not None:
             await self._open_control.apply()
+
+    def _list_processes(self) -> "list[ProcessFacts]":
+        """Of other hosts: here there is none, or it would have been asked."""
+        from postroom.app.process_signs import list_processes
+
+        is_shared = self._opened_core().writers > 1
+        return list_processes(self._in_thread, self.clock) if is_shared else []
 
     def _may_be_on_server(self) -> bool:
         """Most offices are not, and looking closer takes longer than many commands."""
@@ -109,8 +120,7 @@ class LocalOffice:
         """Blocks. A room on it closes it; without one, whoever leaves the office does."""
         with self._opening_core:
             if self._core is None:
-                from postroom.app.office_settings import load_host
-                from postroom.app.store import open_core
+                from postroom.app.store import load_host, open_core
 
                 settings = load_host(self._place, self._environment)
                 self._core = open_core(

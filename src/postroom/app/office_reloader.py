@@ -19,6 +19,7 @@ from postroom.office.plugins import PluginRegistry, named
 from postroom.runtime import Room
 from postroom.services.provider_registry import registry_for
 from postroom.settings import Settings, SettingsFile, with_environment
+from postroom.settings.errors import TokenDiffers
 
 log = logging.getLogger("postroom.app")
 
@@ -38,8 +39,10 @@ class OfficeReloader:
         environment: Mapping[str, str] = os.environ,
         tools: Callable[[str, str], Path | None] | None = None,
         changed: Callable[[Settings], None] = lambda settings: None,
+        token_changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """`changed` hears of new settings before anybody works by them."""
+        """`changed` hears of new settings before anybody works by them; `token_changed`, that the owner has
+        another token than this process."""
         self._room = room
         self._file = file
         self._home = home
@@ -48,6 +51,7 @@ class OfficeReloader:
         self._environment = environment
         self._tools = tools
         self._changed = changed
+        self._token_changed = token_changed
         self._settings = self._read()
         self._plugins = PluginRegistry()
         self._office = self._made(self._settings)
@@ -145,6 +149,9 @@ class OfficeReloader:
             if str(error) != self._problem:
                 log.warning("the settings are not used: %s", error)
             self._problem = str(error)
+            if isinstance(error, TokenDiffers):
+                log.error("the owner has another token now; this process begins anew with the one it finds")
+                self._token_changed()
         except Exception:
             log.exception("the settings are not used")
         else:

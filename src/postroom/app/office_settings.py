@@ -5,17 +5,13 @@ from collections.abc import Callable, Mapping
 from postroom.api.auth.owner_token import find_token, owners_token
 from postroom.app import first_run
 from postroom.app.home import Home
-from postroom.app.store import is_server, store_url
+from postroom.app.store import is_server, load_host, store_url
+from postroom.clock import SystemClock, file_stamp
 from postroom.runtime import SyncRoom, open_sync
-from postroom.services.shared_settings import FindToken, SharedSettings
-from postroom.settings import Settings, SettingsFile, with_environment
-from postroom.settings.errors import OwnerTokenMissing
+from postroom.services.shared_settings import FindToken, SharedSettings, drop_settings, read_sealed
+from postroom.settings import Settings, durable, with_environment
+from postroom.settings.errors import OwnerTokenMissing, TokenDiffers
 from postroom.settings.host_part import split
-
-
-def load_host(home: Home, environment: Mapping[str, str]) -> Settings:
-    """What the file of this host says, which is all of it unless the store is on a server."""
-    return with_environment(home.settings.load(), environment)
 
 
 def load_settings(home: Home, environment: Mapping[str, str]) -> Settings:
@@ -26,12 +22,6 @@ def load_settings(home: Home, environment: Mapping[str, str]) -> Settings:
         return settings
     with open_sync(url, actor="settings", housekeeping=False) as room:
         return with_environment(share_settings(home, lambda: room, environment).load(), environment)
-
-
-def open_settings(
-    home: Home, url: str, open_room: Callable[[], SyncRoom], environment: Mapping[str, str]
-) -> SettingsFile:
-    return share_settings(home, open_room, environment) if is_server(url) else home.settings
 
 
 def share_settings(
@@ -52,12 +42,11 @@ def token_finder(home: Home, environment: Mapping[str, str]) -> FindToken:
     return find
 
 
-def establish_settings(home: Home, url: str, environment: Mapping[str, str]) -> tuple[Settings, str]:
+def establish_settings(home: Home, room: SyncRoom, environment: Mapping[str, str]) -> tuple[Settings, str]:
     """For a process that starts: what holds, and what its log shall tell of it."""
-    with open_sync(url, actor="settings", housekeeping=False) as room:
-        shared = share_settings(home, lambda: room, environment)
-        is_new = shared.establish(first_run.defaults(environment))
-        return with_environment(shared.load(), environment), _describe(home, is_new)
+    shared = share_settings(home, lambda: room, environment)
+    is_new = shared.establish(first_run.defaults(environment))
+    return with_environment(shared.load(), environment), _describe(home, is_new)
 
 
 def _describe(home: Home, is_new: bool) -> str:
@@ -72,3 +61,23 @@ def _describe(home: Home, is_new: bool) -> str:
 def find_unread(home: Home) -> list[str]:
     """What stands in the file of a host and is the office's."""
     return list(split(home.settings.document())[1])
+
+
+def take_back(home: Home, room: SyncRoom, environment: Mapping[str, str]) -> str | None:
+    """Of a store that is moved to a file: its settings, which a store of that kind does not keep, go into the
+    settings of this home. A word on what became of them; None where there are none."""
+    if room.look(read_sealed) is None:
+        return None
+    file = home.settings
+    try:
+        document = share_settings(home, lambda: room, environment).document()
+    except (TokenDiffers, OwnerTokenMissing) as error:
+        return f"The settings of the office were not put into {file.path}. {error}"
+    kept = ""
+    if file.path.exists() and file.document() != document:
+        ending = f"before-move-{file_stamp(SystemClock().now())}"
+        copy = durable.keep_copy(file.path, file.path.read_bytes(), ending)
+        kept = f" What it held is kept in {copy}."
+    file.replace(document)
+    drop_settings(room)
+    return f"The settings of the office are in {file.path}.{kept}"

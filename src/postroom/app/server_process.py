@@ -19,27 +19,32 @@ from postroom.app.application import application, build_dependencies, portal_app
 from postroom.app.backup_commands import BackupCommands
 from postroom.app.channel_runners import ChannelRunners
 from postroom.app.home import Home
+from postroom.app.host_name import name_host
 from postroom.app.http_server import check_address, listen, serving, url_of
 from postroom.app.lake import StoreLake
 from postroom.app.mcp_config import McpConfigFiles
 from postroom.app.office_reloader import OfficeReloader
-from postroom.app.office_settings import establish_settings, load_host, open_settings, token_finder
+from postroom.app.office_settings import establish_settings, token_finder
 from postroom.app.pipeline_runs import PipelineRuns
+from postroom.app.process_signs import ProcessSigns, list_processes
 from postroom.app.redaction import Redactor
 from postroom.app.roles import ProcessRole, RoleLocks, Running, check_alone, find_api, running
 from postroom.app.store import (
     LAKE,
     describe_store,
     is_server,
+    load_host,
     open_core,
     store_digest,
     store_file,
     store_url,
 )
+from postroom.app.token_rotation import finish_rotation
 from postroom.clock import Clock, SystemClock
 from postroom.providers.turn_folders import sweep_turn_folders
-from postroom.runtime import Room, SyncRoom
+from postroom.runtime import Room, SyncRoom, open_sync
 from postroom.services.office_context import ChannelControl, NoChannels, ProcessFacts, ServerFacts
+from postroom.services.shared_settings import SharedSettings
 from postroom.settings import Secret, SecretMissing, Settings
 from postroom.settings.part import SettingsPart
 from postroom.webhooks.addresses import networks
@@ -88,7 +93,7 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
     try:
         check_alone(plan.home.run, plan.roles, store_file(url), store_digest(url))
         if is_server(url):
-            settings, notice = await asyncio.to_thread(establish_settings, plan.home, url, plan.environment)
+            settings, notice = await asyncio.to_thread(_establish, plan, url)
         redact = Redactor(_secrets(settings))
         days = settings.retention.logs_days
         with logs.logging_to(plan.home.logs, settings.logs.level, redact, terminal=plan.terminal, days=days):
@@ -109,6 +114,13 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
             return how
     finally:
         locks.leave()
+
+
+def _establish(plan: ProcessPlan, url: str) -> tuple[Settings, str]:
+    """What holds in an office on a database server, and what the log shall tell of it."""
+    with open_sync(url, actor="start", housekeeping=False) as room:
+        finish_rotation(plan.home, room)
+        return establish_settings(plan.home, room, plan.environment)
 
 
 def _processes(folder: Path) -> list[ProcessFacts]:
@@ -161,12 +173,31 @@ async def opened(
             actor=plan.actor or f"daemon:{os.getpid()}",
             housekeeping=ProcessRole.HOUSEKEEPING in plan.roles,
         )
-        room = Room(core)
+        room, in_thread = Room(core), SyncRoom(core)
         stack.push_async_callback(room.close)
-        file = open_settings(plan.home, url_of_store, lambda: SyncRoom(core), plan.environment)
         token = token_finder(plan.home, plan.environment)(True)
         redact.know([token])
+        file = plan.home.settings
+        if room.is_shared:
+            # By the token of this process: when the owner has another, it must begin anew.
+            file = SharedSettings(file.path, lambda: in_thread, lambda is_new: token)
         url = url_of(settings.api.host, listener) if listener is not None else None
+        process = Running(
+            pid=os.getpid(),
+            roles=tuple(sorted(plan.roles)),
+            version=__version__,
+            started_at=started_at,
+            url=url,
+            store=store_file(url_of_store),
+            store_digest=store_digest(url_of_store),
+        )
+        host = ""
+        if room.is_shared:
+            host = await asyncio.to_thread(name_host, plan.home, in_thread)
+            signs = ProcessSigns(room, host, process)
+            await signs.tell()
+            signing = asyncio.create_task(signs.run())
+            stack.push_async_callback(_ended, signing)
         tools = McpConfigFiles(
             plan.home.run / "tools",
             lambda: _url_of_tools(plan, url),
@@ -181,6 +212,7 @@ async def opened(
             environment=plan.environment,
             tools=tools,
             changed=lambda settings: redact.know(_secrets(settings)),
+            token_changed=restart,
         )
         await control.open()
         stack.push_async_callback(control.close, plan.grace_s)
@@ -216,8 +248,9 @@ async def opened(
                 restart=restart,
                 check_restart=lambda: readiness.check(plan.home, plan.roles, plan.environment),
                 backups=BackupCommands(plan.home.path, plan.environment),
-                processes=lambda: _processes(plan.home.run),
+                processes=lambda: list_processes(in_thread, clock) if host else _processes(plan.home.run),
                 store=describe_store(url_of_store),
+                host=host,
             )
             deps = build_dependencies(
                 room,
@@ -235,15 +268,7 @@ async def opened(
             is_whole = ProcessRole.API in plan.roles
             served = application(deps, url_of_store) if is_whole else portal_application(deps)
             await stack.enter_async_context(serving(served, listener))
-        yield Running(
-            pid=os.getpid(),
-            roles=tuple(sorted(plan.roles)),
-            version=__version__,
-            started_at=started_at,
-            url=url,
-            store=store_file(url_of_store),
-            store_digest=store_digest(url_of_store),
-        )
+        yield process
 
 
 def _runs(plan: ProcessPlan, store: str, control: OfficeReloader, clock: Clock) -> PipelineRuns:

@@ -9,10 +9,15 @@ from postroom.app.home import Home
 from postroom.office.retention import retention
 from postroom.runtime import RoomOptions
 from postroom.runtime.core import RoomCore
-from postroom.settings.model import Settings
+from postroom.settings import Settings, with_environment
 from postroom.stores.addresses import SERVERS, SQLITE
 
 LAKE = "lake"
+
+
+def load_host(home: Home, environment: Mapping[str, str]) -> Settings:
+    """What the file of this host says, which is all of it unless the store is on a server."""
+    return with_environment(home.settings.load(), environment)
 
 
 def store_url(home: Home, settings: Settings, environment: Mapping[str, str]) -> str:

@@ -28,6 +28,8 @@ MOVED_KEY = "postroom:moved_key"
 TICK = "postroom:tick"
 # How much of a rate was used.
 RATE = "postroom:rate"
+# A process that has the store open, and when it was last heard of.
+PROCESS = "postroom:process"
 # Who waits for a message, what a message waits for, and in which scopes messages are waited for.
 DEPENDENTS = "postroom:dependents"
 WAITING = "postroom:waiting"

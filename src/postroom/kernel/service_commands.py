@@ -43,6 +43,17 @@ class ShareRequestCounts(Command, frozen=True):
     counts: dict[str, int]
 
 
+class ListProcesses(Command, frozen=True):
+    """Which processes have told of themselves, and how long ago, by the store's own clock.
+
+    With `process`, that one tells first: what it is, or with `ended` that it is no more.
+    """
+
+    process: str | None = None
+    data: dict[str, Any] = msgspec.field(default_factory=dict)
+    ended: bool = False
+
+
 class AnswerReview(Command, frozen=True):
     """A person's decision on a review. `seen` is the mark of what they were shown."""
 

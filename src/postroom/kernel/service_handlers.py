@@ -14,7 +14,7 @@ from postroom.kernel.erasure import steps
 from postroom.kernel.model import Document
 from postroom.kernel.reviews import answering, patterns
 from postroom.kernel.rules import rule
-from postroom.kernel.transitions import request_counts
+from postroom.kernel.transitions import processes, request_counts
 from postroom.kernel.transitions.context import TransitionContext
 
 
@@ -83,6 +83,7 @@ HANDLERS: dict[type[Any], Callable[[TransitionContext, Any], Any]] = {
     service_commands.DropServiceDocument: drop,
     service_commands.RecordAudit: audit,
     service_commands.ShareRequestCounts: request_counts.share,
+    service_commands.ListProcesses: processes.list_processes,
     service_commands.AnswerReview: answering.answer,
     service_commands.OpenStream: streams.open_stream,
     service_commands.AppendChunks: streams.append,

@@ -17,6 +17,7 @@ from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, 
 from postroom.portal.words import show_ago, tell_size, tell_span
 from postroom.runtime.queries import HousekeeperStatus
 from postroom.services.backups import BackupCopy
+from postroom.services.office_context import ProcessFacts
 
 
 async def show_system(visit: PortalVisit) -> PageView:
@@ -68,16 +69,9 @@ async def show_system(visit: PortalVisit) -> PageView:
             show_section(
                 "Processes",
                 show_table(
-                    ["Process", "Does", "Version", ("Since", "num")],
-                    [
-                        show_row(
-                            td(".mono")[str(each.pid)],
-                            td[", ".join(each.roles)],
-                            td(".quiet")[each.version],
-                            td(".num.quiet")[show_ago(each.started_at, visit.now)],
-                        )
-                        for each in status.processes
-                    ],
+                    [*(["Host"] if status.host else []), "Process", "Does", "Version", ("Since", "num")]
+                    + ([("Heard of", "num")] if status.host else []),
+                    [_process(each, bool(status.host), visit.now) for each in status.processes],
                 ),
                 count=len(status.processes),
             )
@@ -93,6 +87,19 @@ async def show_system(visit: PortalVisit) -> PageView:
                 count=len(keepers),
             ),
         ],
+    )
+
+
+def _process(each: ProcessFacts, has_hosts: bool, now: int) -> Renderable:
+    """On a database server, also those of other hosts, and when they were last heard of."""
+    seen = show_state("dead", f"silent since {tell_span((now - each.seen_at) / 1_000_000)}")
+    return show_row(
+        td[each.host] if has_hosts else None,
+        td(".mono")[str(each.pid)],
+        td[", ".join(each.roles)],
+        td(".quiet")[each.version],
+        td(".num.quiet")[show_ago(each.started_at, now)],
+        td(".num.quiet")[seen if each.silent else show_ago(each.seen_at, now)] if has_hosts else None,
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from postroom.errors import InvalidField, UnknownStore
 from postroom.stores.addresses import MARIADB, POSTGRES, SQLITE, needing_extra
-from postroom.stores.sql.info import StoreInfo
+from postroom.stores.sql.info import StoreInfo, StoreState
 from postroom.stores.sql.transfer import MovedTable, Progress, StoreTables, transfer
 from postroom.stores.sqlite import info as sqlite_info
 from postroom.stores.sqlite.transfer import SqliteTables
@@ -31,6 +31,19 @@ def describe_store(url: str) -> StoreInfo:
             from postroom.stores.mariadb import info as mariadb_info
         return mariadb_info.read_info(url)
     return sqlite_info.read_info(_path(url))
+
+
+def read_state(url: str) -> StoreState:
+    """Of a store on a server."""
+    if url.startswith(POSTGRES):
+        with needing_extra("postgres"):
+            from postroom.stores.postgres import info as postgres_info
+        return postgres_info.read_state(url)
+    if not url.startswith(MARIADB):
+        raise UnknownStore(url=url)
+    with needing_extra("mariadb"):
+        from postroom.stores.mariadb import info as mariadb_info
+    return mariadb_info.read_state(url)
 
 
 @contextlib.contextmanager

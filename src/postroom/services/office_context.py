@@ -75,17 +75,23 @@ class NoChannels:
 
 
 class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A process of this office. Time in microseconds."""
+    """A process of this office, on any host. Times in microseconds; one that is `silent` was not heard of for
+    longer than it should be."""
 
     pid: int
     roles: tuple[str, ...]
     version: str
     started_at: int
+    host: str = ""
+    url: str | None = None
+    seen_at: int = 0
+    silent: bool = False
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The server itself. `restart` asks it to stop and come back, None where it cannot; `check_restart`
-    raises when it could not come back as things are. `processes` are those of this office on this machine."""
+    raises when it could not come back as things are. `processes` are those of this office, on all hosts;
+    `host` is the name of this one, where there may be others."""
 
     port: int = 0
     started_at: int = 0
@@ -93,6 +99,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     check_restart: Callable[[], None] = lambda: None
     backups: "BackupTool | None" = None
     processes: Callable[[], list["ProcessFacts"]] = list
+    host: str = ""
     store: str = ""
     """What it is, for people; no secret is in it."""
 

@@ -44,6 +44,11 @@ def read_sealed(reader: Reader) -> tuple[int, SealedSettings] | None:
     return found.version, msgspec.convert(found.data, SealedSettings)
 
 
+def drop_settings(room: SyncRoom) -> None:
+    """From a store that is a file now."""
+    room.run(c.DropDocument(kind=KIND, key=KEY, tenant=NOBODY, actor=room.actor))
+
+
 def open_key(sealed: SealedSettings, token: str) -> SettingsKey:
     key = SettingsKey(token, bytes.fromhex(sealed.salt))
     if key.check != sealed.check:

@@ -32,7 +32,8 @@ class ChannelRefused(PostroomError):
 
 class SystemStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Times in microseconds; `heartbeats` are the last ones sent, by agent, and `interval_s` how often.
-    `processes` are those of this office on this machine; `store` says what holds everything."""
+    `processes` are those of this office, on all hosts; `store` says what holds everything, and `host` is the
+    name of the host that tells this, where there may be others."""
 
     uptime: int
     port: int
@@ -41,6 +42,7 @@ class SystemStatus(msgspec.Struct, frozen=True, kw_only=True):
     heartbeats: dict[str, int]
     processes: list[ProcessFacts] = []
     store: str = ""
+    host: str = ""
 
 
 class ChatFile(msgspec.Struct, frozen=True):
@@ -72,6 +74,7 @@ class SystemService(OfficeService):
             processes=await asyncio.to_thread(context.server.processes),
             # Where everything lies is nobody else's business.
             store=context.server.store if caller.is_owner else "",
+            host=context.server.host,
         )
 
     async def apply(self, caller: Caller) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -189,6 +189,8 @@ ELSEWHERE = {
     "replies that no platform confirmed": "channel resend | channel dismiss",
     "conversations that were stopped": "guards continue | guards stop | guards raise",
     "another store, or another program's office": "store move | restore | import tinyagi | import tinyclaw",
+    "an office on a database server": "join | token rotate",
+    "an editor": "settings edit",
     "a program that goes on": "worker",
     "Spark or a lake": (
         "pipeline run | pipeline backfill | pipeline verify | pipeline watch | pipeline query"

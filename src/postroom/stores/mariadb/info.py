@@ -7,11 +7,23 @@ import pymysql
 from postroom.stores.mariadb.address import read_address
 from postroom.stores.mariadb.connection import MariadbReadConnection
 from postroom.stores.mariadb.errors import classify
-from postroom.stores.sql.info import StoreInfo
+from postroom.stores.mariadb.migrate import read_version, steps
+from postroom.stores.sql.info import StoreInfo, StoreState
 from postroom.stores.sql.tables import BOUNDED_BY
 
 SETTINGS = ("innodb_flush_log_at_trx_commit", "innodb_doublewrite", "max_allowed_packet", "max_connections")
 LEAST_PACKET = 16 * 1024 * 1024
+
+
+def read_state(url: str) -> StoreState:
+    address = read_address(url)
+    try:
+        with contextlib.closing(address.connect()) as db:
+            reads = MariadbReadConnection(db)
+            [(now,)] = reads.fetch("SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) AS DOUBLE)")
+            return StoreState(schema=read_version(reads, address.place), newest=max(steps()), now=now)
+    except pymysql.MySQLError as error:
+        raise classify(error, address.place)[1] from error
 
 
 def read_info(url: str) -> StoreInfo:

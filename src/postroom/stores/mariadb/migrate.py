@@ -40,7 +40,7 @@ def migrate(db: "pymysql.Connection[Any]", place: str) -> None:
     if reads.fetch(f"SELECT GET_LOCK({lock}, ?)", (LOCK_S,)) != [(1,)]:
         raise StoreFailed(path=place, reason="another process brings its tables up to date; try again")
     try:
-        version = _version(reads, place)
+        version = read_version(reads, place)
         if version > max(known):
             raise StoreTooNew(path=place, found=version, known=max(known))
         for number, script in known.items():
@@ -51,7 +51,7 @@ def migrate(db: "pymysql.Connection[Any]", place: str) -> None:
         reads.fetch(f"SELECT RELEASE_LOCK({lock})")
 
 
-def _version(reads: MariadbReadConnection, place: str) -> int:
+def read_version(reads: MariadbReadConnection, place: str) -> int:
     """A step that was cut off has left its tables, and no number."""
     try:
         found = dict(reads.fetch("SELECT name, value FROM meta"))

@@ -4,11 +4,22 @@ import psycopg
 
 from postroom.stores.postgres.connection import CONNECT_S
 from postroom.stores.postgres.errors import classify
+from postroom.stores.postgres.migrate import read_version, steps
 from postroom.stores.postgres.store import name_place
-from postroom.stores.sql.info import StoreInfo
+from postroom.stores.sql.info import StoreInfo, StoreState
 from postroom.stores.sql.tables import BOUNDED_BY
 
 SETTINGS = ("synchronous_commit", "fsync", "full_page_writes", "autovacuum", "max_connections")
+
+
+def read_state(url: str) -> StoreState:
+    place = name_place(url)
+    try:
+        with psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_S) as db:
+            [(now,)] = db.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchall()
+            return StoreState(schema=read_version(db, place), newest=max(steps()), now=now)
+    except psycopg.Error as error:
+        raise classify(error, place)[1] from error
 
 
 def read_info(url: str) -> StoreInfo:

@@ -34,7 +34,7 @@ def migrate(db: psycopg.Connection, place: str) -> None:
     known = steps()
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(hashtext('postroom'), hashtext(current_schema()))")
-        version = _version(db, place)
+        version = read_version(db, place)
         if version > max(known):
             raise StoreTooNew(path=place, found=version, known=max(known))
         for number, script in known.items():
@@ -46,7 +46,8 @@ def migrate(db: psycopg.Connection, place: str) -> None:
                 )
 
 
-def _version(db: psycopg.Connection, place: str) -> int:
+def read_version(db: psycopg.Connection, place: str) -> int:
+    """0 where there are no tables yet."""
     names = ("meta", "messages")
     there = ", ".join(f"to_regclass(format('%I.{name}', current_schema()))" for name in names)
     meta, messages = _one(db, f"SELECT {there}")

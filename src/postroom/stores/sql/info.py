@@ -15,3 +15,14 @@ class StoreInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the server that durability and size hang on."""
     warnings: list[str]
     """What should be otherwise, and how to change it."""
+
+
+class StoreState(msgspec.Struct, frozen=True, kw_only=True):
+    """How a store on a server fits this program and this machine, told without counting anything."""
+
+    schema: int
+    """The version of its tables; 0 where there are none."""
+    newest: int
+    """The one that this program makes and needs."""
+    now: float
+    """The server's clock, in seconds since 1970."""

@@ -49,6 +49,10 @@ _COMMANDS: dict[str, dict[str, dict[str, str]]] = {
             "logs": "Show the server's log.",
             "login": "Print a link that logs a browser in, once.",
         },
+        "joining": {
+            "join": "Make this host one of an office on a database server.",
+            "token": "The owner's token: what opens everything, and how it is replaced.",
+        },
         "version": {
             "version": "Print the versions of Postroom and of what it stands on.",
             "(help)": "Show what there is, or how one command is used.",

@@ -4,17 +4,18 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
+import msgspec
 import typer
 
 from postroom.app.home import Home
 from postroom.app.roles import Running, roles, running
-from postroom.clock import SystemClock, from_datetime
+from postroom.clock import SystemClock, from_datetime, iso
 from postroom.errors import PostroomError
 from postroom.kernel import checks
 from postroom.terminal.cli import prompts
@@ -26,6 +27,7 @@ from postroom.terminal.cli.store_access import CommandContext
 
 if TYPE_CHECKING:
     from postroom.services.office import OfficeServices
+    from postroom.services.office_context import ProcessFacts
 
 Roles = Annotated[
     str | None,
@@ -149,21 +151,25 @@ async def status(at: CommandContext) -> None:
     """Show whether the server runs, and how many messages are where."""
     home = Home.of()
     found = running(home.run)
-    if not found:
+    if not found and not (home.host and at.is_on_server):
         at.out.show(
             {"running": False, "home": str(home.path)}, "Postroom does not run. Start it: postroom start"
         )
         raise typer.Exit(4)
     try:
-        told = await _ask(at) if find_server(home) else {}
+        # On a database server there may be others, also where nobody here can be asked.
+        told = await _ask(at) if find_server(home) or home.host else {}
     except PostroomError as error:
         told = {}
         at.out.note(str(error))
     now = SystemClock().now()
+    others = [each for each in told.pop("others", ()) if not _is_here(each, found, home.host)]
     document = {
-        "running": True,
+        "running": bool(found),
         "home": str(home.path),
+        **({"host": home.host} if home.host else {}),
         "processes": [_document(each) for each in found],
+        **({"elsewhere": [_other_document(each) for each in others]} if others else {}),
         **told,
     }
     pairs: list[tuple[str, Any]] = []
@@ -173,6 +179,9 @@ async def status(at: CommandContext) -> None:
             ("process", f"{each.pid}, {', '.join(each.roles)}, started {ago(each.started_at, now)}"),
         ]
     pairs.append(("home", str(home.path)))
+    if home.host:
+        pairs.append(("host", home.host))
+    pairs += [("elsewhere", _describe_other(each, now)) for each in others]
     if queue := told.get("queue"):
         named = {"activeConversations": "conversations open"}
         mail = (f"{count} {named.get(name, name)}" for name, count in queue.items())
@@ -182,6 +191,24 @@ async def status(at: CommandContext) -> None:
     if lake := told.get("pipeline"):
         pairs.append(("pipeline", describe_pipeline(lake, now)))
     at.out.show(document, facts(pairs))
+    if not found:
+        at.out.note("Postroom does not run on this host. Start it: postroom start")
+        raise typer.Exit(4)
+
+
+def _is_here(each: "ProcessFacts", found: Sequence[Running], host: str) -> bool:
+    return each.host == host and (each.silent or each.pid in {own.pid for own in found})
+
+
+def _other_document(each: "ProcessFacts") -> dict[str, Any]:
+    times = {"started_at": iso(each.started_at), "seen_at": iso(each.seen_at)}
+    return {**msgspec.structs.asdict(each), "roles": list(each.roles), **times}
+
+
+def _describe_other(each: "ProcessFacts", now: int) -> str:
+    seen = f"{'silent, ' if each.silent else ''}last heard of {ago(each.seen_at, now)}"
+    url = f", {each.url}" if each.url else ""
+    return f"{each.host}: process {each.pid}, {', '.join(each.roles)}, {each.version}{url}, {seen}"
 
 
 PIPELINE_FACTS = ("position", "behind", "running", "house", "expectations", "last_run")
@@ -195,6 +222,7 @@ async def _ask(at: CommandContext) -> dict[str, Any]:
             "queue": counts_document(await office.workload.counts(at.caller)),
             "agents": sorted(await office.agents.list_all(at.caller)),
             "pipeline": await _lake(at, office),
+            "others": (await office.system.status(at.caller)).processes,
         }
 
 

@@ -1,15 +1,17 @@
 """`postroom store`: what the store is, and how it moves to another database."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Annotated
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from postroom.kernel.reader import Reader
-from postroom.runtime import RoomOptions
+from postroom.runtime import RoomOptions, open_sync
 from postroom.runtime.core import open_store
 from postroom.runtime.store_move import describe_store, move_store
+from postroom.stores.addresses import SERVERS
 from postroom.stores.sql.transfer import Progress as Report
 from postroom.terminal.cli import documents
 from postroom.terminal.cli.command import command, group
@@ -44,11 +46,23 @@ def move(
     with _table_bar(at.out) as report:
         moved = move_store(source, target, report)
     verified = _verify(at.out, target)
+    taken = None if target.startswith(SERVERS) else _take_back_settings(at, target)
     rows = sum(table.rows for table in moved)
     head = documents.head(verified.head)
     document = {"ok": True, "rows": {table.name: table.rows for table in moved}, "head": head}
     text = f"Moved: {rows:,} rows, each compared; {verified.events:,} events, each link checked."
-    at.out.show(document, text, "Now set store.url in settings.json to the new address, and: postroom start")
+    told = [taken] if taken else []
+    at.out.show(
+        document, text, *told, "Now set store.url in settings.json to the new address, and: postroom start"
+    )
+
+
+def _take_back_settings(at: CommandContext, target: str) -> str | None:
+    """An office on a file reads its settings from the home."""
+    from postroom.app.office_settings import take_back
+
+    with open_sync(target, actor=whoami(), housekeeping=False) as room:
+        return take_back(at.home, room, os.environ)
 
 
 def _verify(out: Output, url: str) -> Verified:
