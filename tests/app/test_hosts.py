@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.app.hosts import HostProcess, first_host
@@ -75,3 +76,26 @@ def test_a_second_host_with_the_stores_address_and_the_token_has_the_settings_of
     a.start()
     assert "is not read for agents, monitoring, channels" in a.read_log()
     assert BOT not in a.read_log()
+
+
+def test_a_login_of_one_host_holds_on_the_other_and_ends_on_both(
+    tmp_path: Path, url: str, ended: Callable[[HostProcess], HostProcess]
+) -> None:
+    a = ended(first_host(tmp_path, url))
+    a.start()
+    b = ended(HostProcess(tmp_path, "b"))
+    b.env |= {"POSTROOM_STORE": url, "POSTROOM_TOKEN": a.token}
+    b.start()
+    code = a.cli("login").stdout.strip().partition("code=")[2]
+    answers = [httpx2.get(f"{host.url}/login?code={code}", timeout=60) for host in (b, a)]
+    assert [answer.status_code for answer in answers] == [303, 401], "a link works once, wherever it is used"
+    cookie = {"cookie": answers[0].headers["set-cookie"].partition(";")[0]}
+
+    def tried() -> list[int]:
+        urls = (f"{host.url}/api/session" for host in (a, b))
+        return [httpx2.get(url, headers=cookie, timeout=60).status_code for url in urls]
+
+    assert tried() == [200, 200]
+    [session] = httpx2.get(f"{b.url}/api/sessions", headers=a.headers, timeout=60).json()["sessions"]
+    httpx2.delete(f"{a.url}/api/sessions/{session['id']}", headers=a.headers, timeout=60)
+    assert tried() == [401, 401]

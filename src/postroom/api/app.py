@@ -88,6 +88,8 @@ def create_app(
         async with contextlib.AsyncExitStack() as stack:
             if served is not None:
                 await stack.enter_async_context(served.running())
+            if deps.room.is_shared and deps.sessions_file is not None:
+                await logins.adopt(deps.sessions_file)
             await tail.open()
             await activity.begin()
             sharing = asyncio.create_task(shared_counts.run()) if programs and deps.room.is_shared else None
@@ -111,7 +113,10 @@ def create_app(
     )
     error_responses.register(app)
     owner = OwnerToken(deps.token)
-    logins = Logins(owner, deps.clock, deps.sessions_file)
+    if deps.room.is_shared:
+        logins = Logins.in_store(owner, deps.clock, deps.room)
+    else:
+        logins = Logins.in_file(owner, deps.clock, deps.sessions_file)
     audit = RefusalLog(deps.room, deps.clock, deps.redact)
     tail = EventTail(deps.room, deps.translate)
     for router in more:  # they know at once which paths are not theirs

@@ -30,7 +30,7 @@ from postroom.services.office_context import require_owner
 async def show_access(visit: PortalVisit) -> PageView:
     keys = await visit.services.keys.list_all(visit.caller)
     scopes = await visit.services.scopes.list_all(visit.caller)
-    sessions = visit.logins.list_sessions()
+    sessions, own = await visit.logins.list_sessions(), await _own_session(visit)
     return PageView(
         title="Keys and access",
         way="/access",
@@ -56,7 +56,7 @@ async def show_access(visit: PortalVisit) -> PageView:
                 "People who are logged in",
                 show_table(
                     ["Who", "May", ("Since", "num"), ""],
-                    [_session_row(visit, name, each) for name, each in sessions.items()],
+                    [_session_row(visit, name, each, own=name == own) for name, each in sessions.items()],
                 ),
                 p(".quiet")["A session lasts seven days. A new token ends all of them."],
                 count=len(sessions),
@@ -160,8 +160,7 @@ def _row(each: ScopedKey, now: int) -> Renderable:
     )
 
 
-def _session_row(visit: PortalVisit, name: str, each: KnownSession) -> Renderable:
-    own = name == _own_session(visit)
+def _session_row(visit: PortalVisit, name: str, each: KnownSession, *, own: bool) -> Renderable:
     return show_row(
         td[each.person or "You", own and span(".quiet")["  this browser"]],
         td[show_tag(each.role)],
@@ -179,8 +178,8 @@ def _session_row(visit: PortalVisit, name: str, each: KnownSession) -> Renderabl
     )
 
 
-def _own_session(visit: PortalVisit) -> str:
-    session = visit.logins.session(visit.request.headers.get("cookie", ""))
+async def _own_session(visit: PortalVisit) -> str:
+    session = await visit.logins.session(visit.request.headers.get("cookie", ""))
     return session.name if session is not None else ""
 
 
@@ -191,7 +190,7 @@ async def invite(visit: PortalVisit, form: SentForm) -> ActResult:
         raise InvalidField("name", "must be 1 to 40 letters, digits, spaces, dots or hyphens")
     if role not in tuple(PersonRole):
         raise InvalidField("role", f"is {role!r}, must be one of {', '.join(PersonRole)}")
-    code = visit.logins.new_link(PersonRole(role), name)
+    code = await visit.logins.new_link(PersonRole(role), name)
     return _show_link(
         visit, f"This link lets {name} in as a {role}, once, within a quarter of an hour.", code
     )
@@ -200,7 +199,7 @@ async def invite(visit: PortalVisit, form: SentForm) -> ActResult:
 async def open_phone(visit: PortalVisit, form: SentForm) -> ActResult:
     require_owner(visit.caller)
     said = "Read this with a phone: it logs you in there, once, within a quarter of an hour."
-    return _show_link(visit, said, visit.logins.new_link())
+    return _show_link(visit, said, await visit.logins.new_link())
 
 
 def _show_link(visit: PortalVisit, said: str, code: str) -> ActResult:
@@ -213,13 +212,13 @@ def _show_link(visit: PortalVisit, said: str, code: str) -> ActResult:
 
 async def end_session(visit: PortalVisit, form: SentForm) -> ActResult:
     require_owner(visit.caller)
-    visit.logins.end(form.word("session"))
+    await visit.logins.end(form.word("session"))
     return ActResult(said="That session has ended.")
 
 
 async def end_others(visit: PortalVisit, form: SentForm) -> ActResult:
     require_owner(visit.caller)
-    ended = visit.logins.end_others(_own_session(visit))
+    ended = await visit.logins.end_others(await _own_session(visit))
     return ActResult(said=f"{tell_count(ended, 'session')} ended.")
 
 

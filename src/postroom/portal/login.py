@@ -51,11 +51,11 @@ def _written(home: Path | None) -> str:
 def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[[str], None]) -> None:
     owner = OwnerToken(deps.token)
 
-    def welcome(request: Request, role: PersonRole | None = None, person: str = "") -> Response:
+    async def welcome(request: Request, role: PersonRole | None = None, person: str = "") -> Response:
         answer = RedirectResponse("/", status_code=303)
         answer.set_cookie(
             COOKIE,
-            logins.begin(role, person),
+            await logins.begin(role, person),
             max_age=SESSION_S,
             httponly=True,
             samesite="strict",
@@ -73,10 +73,10 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
     ) -> Response:
         if code is None:
             return _login_page(deps.home, "")
-        link = logins.redeem(code)
+        link = await logins.redeem(code)
         if link is None:
             return refused(request, "This link was used before, or is too old.", 401)
-        return welcome(request, link.role, link.person)
+        return await welcome(request, link.role, link.person)
 
     @app.post("/login", include_in_schema=False)
     async def login(request: Request) -> Response:
@@ -84,13 +84,13 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
         token = form.get("token", [""])[0].strip()
         if not owner.matches(token):
             return refused(request, "This is not the token of this office.", 401)
-        return welcome(request)
+        return await welcome(request)
 
     @app.post("/logout", include_in_schema=False)
     async def logout(request: Request) -> Response:
-        session = logins.session(request.headers.get("cookie", ""))
+        session = await logins.session(request.headers.get("cookie", ""))
         if session is not None:
-            logins.end(session.name)
+            await logins.end(session.name)
         answer = RedirectResponse("/login", status_code=303)
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
@@ -101,7 +101,8 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
         somebody else's, whose `name` they appear by. For the owner only."""
         if not request.state.caller.is_owner:
             raise EntryRefused
-        code = logins.new_link(wish.role, wish.name) if wish is not None and wish.role else logins.new_link()
+        wish = wish or LinkWish()
+        code = await (logins.new_link(wish.role, wish.name) if wish.role else logins.new_link())
         host = request.headers["host"]
         return Json({"url": f"{request.url.scheme}://{host}/login?code={code}", "minutes": 15})
 
@@ -110,7 +111,7 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
         """The browsers that are logged in. For the owner only."""
         if not request.state.caller.is_owner:
             raise EntryRefused
-        own = logins.session(request.headers.get("cookie", ""))
+        own = await logins.session(request.headers.get("cookie", ""))
         rows = [
             {
                 "id": name,
@@ -120,7 +121,7 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
                 "person": each.person,
                 "current": name == (own and own.name),
             }
-            for name, each in logins.list_sessions().items()
+            for name, each in (await logins.list_sessions()).items()
         ]
         return Json({"sessions": rows})
 
@@ -129,7 +130,7 @@ def register(app: FastAPI, deps: Dependencies, logins: Logins, failed: Callable[
         """End a login: its cookie is worth nothing from now on. For the owner only."""
         if not request.state.caller.is_owner:
             raise EntryRefused
-        logins.end(id)
+        await logins.end(id)
         return Json({"ok": True})
 
     @app.get("/api/session", tags=["login"], responses=answers(AnswerModel))

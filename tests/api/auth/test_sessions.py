@@ -1,13 +1,22 @@
 """Logging out ends the session on the server; sessions can be seen and ended; a turn's token ends with it."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
-from postroom.api.auth.agent_tokens import AgentTokens
-from postroom.api.auth.logins import Logins
+import pytest
+
+import postroom
+from postroom.api.auth import record_document
+from postroom.api.auth.logins import Logins, SessionNotFound
 from postroom.api.auth.owner_token import OwnerToken
+from postroom.api.auth.record_document import RecordDocument
 from postroom.clock import SystemClock
+from postroom.errors import DocumentChanged
 from postroom.services.callers import PersonRole
 from tests.api.house import TOKEN, House
+from tests.conftest import mariadb_url, postgres_url
 
 
 async def log_in(house: House) -> str:
@@ -49,48 +58,93 @@ async def test_sessions_are_listed_and_ended_one_by_one(still: House) -> None:
         assert (await stranger.get("/api/sessions")).status_code == 401
 
 
-def test_what_was_ended_stays_ended_after_a_restart(tmp_path: Path) -> None:
+async def test_what_was_ended_stays_ended_after_a_restart(tmp_path: Path) -> None:
     file, owner, clock = tmp_path / "sessions.json", OwnerToken(TOKEN), SystemClock()
-    logins = Logins(owner, clock, file)
-    kept, ended = (f"postroom_session={logins.begin()}" for _ in range(2))
-    session = logins.session(ended)
+    logins = Logins.in_file(owner, clock, file)
+    kept, ended = [f"postroom_session={await logins.begin()}" for _ in range(2)]
+    session = await logins.session(ended)
     assert session is not None
-    logins.end(session.name)
-    for again in (Logins(owner, clock, file), logins):
-        assert again.session(ended) is None
-        assert again.session(kept) is not None
+    await logins.end(session.name)
+    for again in (Logins.in_file(owner, clock, file), logins):
+        assert await again.session(ended) is None
+        assert await again.session(kept) is not None
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_logins_hold_in_every_api_process_of_the_home(tmp_path: Path) -> None:
-    file, owner, clock = tmp_path / "sessions.json", OwnerToken(TOKEN), SystemClock()
-    one, two = (Logins(owner, clock, file) for _ in range(2))
-    code = one.new_link(PersonRole.VIEWER, "Ann")
-    invitation = two.redeem(code)
+@pytest.fixture(params=["home", "postgres", "mariadb"])
+async def two_processes(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[list[Logins]]:
+    """Of one home, or of two hosts that share a store."""
+    owner, clock = OwnerToken(TOKEN), SystemClock()
+    if request.param == "home":
+        yield [Logins.in_file(owner, clock, tmp_path / "sessions.json") for _ in range(2)]
+        return
+    url = {"postgres": postgres_url, "mariadb": mariadb_url}[request.param](tmp_path)
+    async with (
+        postroom.open(url, actor="one", housekeeping=False) as one,
+        postroom.open(url, actor="two", housekeeping=False) as two,
+    ):
+        yield [Logins.in_store(owner, clock, room) for room in (one, two)]
+
+
+async def test_logins_hold_in_every_api_process_of_the_home_or_of_all_hosts(
+    two_processes: list[Logins],
+) -> None:
+    one, two = two_processes
+    code = await one.new_link(PersonRole.VIEWER, "Ann")
+    invitation = await two.redeem(code)
     assert invitation is not None
     assert (invitation.role, invitation.person) == (PersonRole.VIEWER, "Ann")
-    assert one.redeem(code) is None, "a link works once, wherever it is used"
-    cookie, other = (f"postroom_session={each.begin()}" for each in (one, two))
-    session = two.session(cookie)
+    assert await one.redeem(code) is None, "a link works once, wherever it is used"
+    cookie, other = [f"postroom_session={await each.begin()}" for each in (one, two)]
+    session = await two.session(cookie)
     assert session is not None
-    assert set(one.list_sessions()) == set(two.list_sessions())
-    two.end(session.name)
-    assert one.session(cookie) is None
-    assert one.end_others("") == 1
-    assert two.session(other) is None
-    file.write_text("no sessions")
-    assert two.session(other) is not None, "what cannot be read ends nothing: what was signed still holds"
+    assert set(await one.list_sessions()) == set(await two.list_sessions())
+    await two.end(session.name)
+    assert await one.session(cookie) is None
+    with pytest.raises(SessionNotFound):
+        await one.end(session.name)
+    assert await one.end_others("") == 1
+    assert await two.session(other) is None
 
 
-async def test_an_agents_token_ends_with_the_turn_it_was_made_for(still: House) -> None:
-    await still.room.create_queue("default/turns")
-    receipt = await still.room.publish("default/turns", "work")
-    token = AgentTokens(OwnerToken(TOKEN), still.deps.clock).make("coder", receipt.id)
-    async with still.stranger(authorization=f"Bearer {token}") as program:
-        assert (await program.get("/mcp")).status_code == 401, "the turn has not begun"
-        [claimed] = await still.room.claim("default/turns")
-        assert (await program.get("/mcp")).status_code == 405, "it is let in"
-        await still.room.complete(claimed)
-        refused = await program.get("/mcp")
-        assert refused.status_code == 401
-        assert "ended" in refused.text
+async def test_a_link_that_many_use_at_once_logs_in_one(two_processes: list[Logins]) -> None:
+    code = await two_processes[0].new_link()
+    found = await asyncio.gather(*(each.redeem(code) for each in two_processes * 4))
+    assert sum(each is not None for each in found) == 1
+
+
+async def test_sessions_of_a_home_that_were_ended_stay_so_when_they_are_in_the_store(
+    two_processes: list[Logins], tmp_path: Path
+) -> None:
+    file = tmp_path / "before.json"
+    home = Logins.in_file(OwnerToken(TOKEN), SystemClock(), file)
+    kept, ended = [f"postroom_session={await home.begin()}" for _ in range(2)]
+    session = await home.session(ended)
+    assert session is not None
+    one, two = two_processes
+    assert await two.session(ended) is not None, "nobody has told it yet"
+    await home.end(session.name)
+    await one.adopt(file)
+    await one.adopt(tmp_path / "none.json")
+    assert await two.session(ended) is None
+    assert await two.session(kept) is not None
+
+
+async def test_records_that_others_change_all_the_time_are_not_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_document, "TRIES", 2)
+    async with postroom.open(postgres_url(tmp_path), housekeeping=False) as room:
+        one, two = (RecordDocument(room, "tries", int) for _ in range(2))
+        await one.change(lambda found: found.update(a=1))
+        fetch = one._fetch
+
+        async def fetch_late() -> Any:
+            found = await fetch()
+            await two.change(lambda found: found.update(a=found["a"] + 1))
+            return found
+
+        monkeypatch.setattr(one, "_fetch", fetch_late)
+        with pytest.raises(DocumentChanged):
+            await one.change(lambda found: found.update(a=100))
+        assert await two.read() == {"a": 3}

@@ -212,7 +212,8 @@ class AuthMiddleware:
     async def _who(self, attempt: "AuthAttempt", settings: Settings, own: bool) -> Caller | None:
         if attempt.headers["authorization"]:
             return await self._by_token(attempt)
-        session = self._logins.session(attempt.headers["cookie"]) if attempt.headers["cookie"] else None
+        cookie = attempt.headers["cookie"]
+        session = await self._logins.session(cookie) if cookie else None
         if session is not None:
             attempt.scope["state"]["csrf"] = session.csrf
             if attempt.method not in SAFE and not self._is_own_page(attempt, session.csrf, own):

@@ -3,18 +3,30 @@
 A file that cannot be read holds nothing; without a file, what is known is this process's own.
 """
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from postroom.settings import durable
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 PATIENCE_S = 10.0
+
+
+class Records(Protocol[T]):
+    """Where records are kept that several processes read and change."""
+
+    async def read(self) -> dict[str, T]:
+        """As it is now, whoever wrote it last."""
+        ...
+
+    async def change(self, edit: Callable[[dict[str, T]], R]) -> R:
+        """What `edit` changes in the mapping is written, one process at a time; it may be asked again."""
+        ...
 
 
 class RecordFile(Generic[T]):
@@ -24,8 +36,7 @@ class RecordFile(Generic[T]):
         self._known: dict[str, T] = {}
         self._signature: tuple[int, int, int] | None = None
 
-    def read(self) -> dict[str, T]:
-        """As it is now, whoever wrote it last."""
+    async def read(self) -> dict[str, T]:
         if self._path is not None:
             try:
                 found = self._path.stat()
@@ -38,13 +49,11 @@ class RecordFile(Generic[T]):
                 self._known, self._signature = {}, None
         return self._known
 
-    @contextlib.contextmanager
-    def change(self) -> Iterator[dict[str, T]]:
-        """What is changed in the mapping is written, one process at a time."""
+    async def change(self, edit: Callable[[dict[str, T]], R]) -> R:
         if self._path is None:
-            yield self._known
-            return
+            return edit(self._known)
         with durable.locked(self._path, PATIENCE_S):
-            known = self.read()
-            yield known
+            known = await self.read()
+            result = edit(known)
             durable.replace(self._path, msgspec.json.encode(known))
+            return result
