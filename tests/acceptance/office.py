@@ -150,12 +150,13 @@ async def opened(
     pace: float = 0.01,
     start: bool = True,
     office_clock: Clock | None = None,
+    host: str = "",
     **changes: Any,
 ) -> AsyncIterator[Staffed]:
     """An office in a room that is open already. By its own clock it knows what day it is."""
     registry = Cast(ProviderSettings(script=Script(rules=rules, pace=pace)), puppets or {})
     settings, folder = parse(document(tmp_path, changes)), tmp_path / "home"
-    office = Office(room, settings, registry, folder=folder, clock=office_clock)
+    office = Office(room, settings, registry, folder=folder, clock=office_clock, host=host)
     await office.furnish()
     if start:
         office.start()

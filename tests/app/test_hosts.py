@@ -99,3 +99,36 @@ def test_a_login_of_one_host_holds_on_the_other_and_ends_on_both(
     [session] = httpx2.get(f"{b.url}/api/sessions", headers=a.headers, timeout=60).json()["sessions"]
     httpx2.delete(f"{a.url}/api/sessions/{session['id']}", headers=a.headers, timeout=60)
     assert tried() == [401, 401]
+
+
+def test_an_agent_whose_host_is_gone_waits_is_told_of_and_works_elsewhere_when_it_is_moved(
+    tmp_path: Path, url: str, ended: Callable[[HostProcess], HostProcess]
+) -> None:
+    a = ended(first_host(tmp_path, url))
+    a.start()
+    assert "@coder" in a.cli("send", "@coder hello", "--wait").stdout
+    b = ended(HostProcess(tmp_path, "b"))
+    b.env |= {"POSTROOM_STORE": url, "POSTROOM_TOKEN": a.token}
+    b.start()
+    here, there = b.home.host, a.home.host
+    assert b.json("agent", "list")["coder"]["host"] == there
+    assert there in b.cli("doctor", check=False).stdout
+    a.cli("stop")
+    sent = b.json("send", "@coder where are you?")["messageId"]
+    assert f"{there}, not there" in b.cli("agent", "list").stdout
+    for told in (b.cli("why", sent).stdout, b.cli("doctor", check=False).stdout):
+        assert "postroom agent move coder" in " ".join(told.split())
+    refused = b.cli("memory", "list", "coder", check=False)
+    assert (refused.returncode, there in refused.stderr) == (5, True)
+    moved = b.json("agent", "move", "coder")
+    assert (moved["host"], moved["before"], moved["has_folder"]) == (here, there, False)
+    until(lambda: "completed" in b.cli("why", sent).stdout)
+    assert Path(moved["folder"], "AGENTS.md").exists()
+    assert "not there" not in b.cli("doctor", check=False).stdout
+    # Back again where its folder is, while the other host runs on.
+    a.start()
+    assert a.json("agent", "move", "coder", "--host", there)["has_folder"]
+    wrong = a.cli("agent", "move", "coder", "--host", "nowhere", check=False)
+    assert (wrong.returncode, here in wrong.stderr) == (4, True)
+    assert "@coder" in b.cli("send", "@coder and now?", "--wait").stdout
+    assert a.json("agent", "list")["coder"]["host"] == there

@@ -15,9 +15,9 @@ from postroom.kernel import commands as c
 from postroom.kernel.access.keys import NOBODY
 from postroom.kernel.model import Document
 from postroom.runtime import SyncRoom
+from postroom.services.agent_hosts import HOST
 from postroom.settings import durable
 
-KIND = "office_host"
 PATIENCE_S = 10.0
 MOST_CHARS = 60
 
@@ -57,7 +57,7 @@ def _register(room: SyncRoom, known: HostIdentity) -> HostIdentity:
         found = _find(room, name)
         if found is None:
             command = c.PutDocument(
-                kind=KIND,
+                kind=HOST,
                 key=name,
                 data={"id": known.id},
                 expect=0,
@@ -75,9 +75,5 @@ def _register(room: SyncRoom, known: HostIdentity) -> HostIdentity:
 
 
 def _find(room: SyncRoom, name: str) -> Document | None:
-    found = room.look(lambda reader: reader.document(NOBODY, KIND, name))
+    found = room.look(lambda reader: reader.document(NOBODY, HOST, name))
     return None if found is None or found.gone else found
-
-
-def list_hosts(room: SyncRoom) -> list[str]:
-    return [each.key for each in room.look(lambda reader: reader.documents(NOBODY, KIND, "", "", 10_000))]

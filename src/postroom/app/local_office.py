@@ -139,8 +139,19 @@ class LocalOffice:
         from postroom.app.office_reloader import OfficeReloader
 
         room = await self._opened_room()
+        host = ""
+        if room.is_shared:
+            from postroom.app.host_name import name_host
+
+            host = await asyncio.to_thread(name_host, self._place, self._in_thread)
         control = OfficeReloader(
-            room, self.file, self.home, self.clock, works=self._works, environment=self._environment
+            room,
+            self.file,
+            self.home,
+            self.clock,
+            works=self._works,
+            environment=self._environment,
+            host=host,
         )
         await control.open()
         self._stack.push_async_callback(control.close, GRACE_S)

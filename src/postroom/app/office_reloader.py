@@ -40,9 +40,10 @@ class OfficeReloader:
         tools: Callable[[str, str], Path | None] | None = None,
         changed: Callable[[Settings], None] = lambda settings: None,
         token_changed: Callable[[], None] = lambda: None,
+        host: str = "",
     ) -> None:
         """`changed` hears of new settings before anybody works by them; `token_changed`, that the owner has
-        another token than this process."""
+        another token than this process. `host` is the name of this one, where there may be others."""
         self._room = room
         self._file = file
         self._home = home
@@ -52,6 +53,7 @@ class OfficeReloader:
         self._tools = tools
         self._changed = changed
         self._token_changed = token_changed
+        self._host = host
         self._settings = self._read()
         self._plugins = PluginRegistry()
         self._office = self._made(self._settings)
@@ -85,12 +87,15 @@ class OfficeReloader:
             clock=self._clock,
             plugins=self._plugins,
             tools=self._tools,
+            host="" if settings.workspace.shared else self._host,
         )
 
     async def open(self) -> None:
         await self._plugins.load(self._settings.plugins, self._home, room=self._room)
         await self._office.furnish()
         if self._works:
+            if self._host:
+                await self._office.claim_workspaces()
             self._office.start()
             await sweep(self._room, self._office.directory)
             names = translator(self._room, lambda: self._office.directory)

@@ -1,6 +1,7 @@
 """Where the settings of a home are: in its file, or, with a store on a database server, mostly there."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 
 from postroom.api.auth.owner_token import find_token, owners_token
 from postroom.app import first_run
@@ -9,19 +10,26 @@ from postroom.app.store import is_server, load_host, store_url
 from postroom.clock import SystemClock, file_stamp
 from postroom.runtime import SyncRoom, open_sync
 from postroom.services.shared_settings import FindToken, SharedSettings, drop_settings, read_sealed
-from postroom.settings import Settings, durable, with_environment
+from postroom.settings import Settings, SettingsFile, durable, with_environment
 from postroom.settings.errors import OwnerTokenMissing, TokenDiffers
 from postroom.settings.host_part import split
 
 
 def load_settings(home: Home, environment: Mapping[str, str]) -> Settings:
     """As they hold now, for a look from outside: a store on a server is opened for it."""
-    settings = load_host(home, environment)
-    url = store_url(home, settings, environment)
+    with open_file(home, environment) as file:
+        return with_environment(file.load(), environment)
+
+
+@contextlib.contextmanager
+def open_file(home: Home, environment: Mapping[str, str]) -> Iterator[SettingsFile]:
+    """The settings of this home, to be looked at for a moment."""
+    url = store_url(home, load_host(home, environment), environment)
     if not is_server(url):
-        return settings
+        yield home.settings
+        return
     with open_sync(url, actor="settings", housekeeping=False) as room:
-        return with_environment(share_settings(home, lambda: room, environment).load(), environment)
+        yield share_settings(home, lambda: room, environment)
 
 
 def share_settings(
@@ -42,16 +50,17 @@ def token_finder(home: Home, environment: Mapping[str, str]) -> FindToken:
     return find
 
 
-def establish_settings(home: Home, room: SyncRoom, environment: Mapping[str, str]) -> tuple[Settings, str]:
-    """For a process that starts: what holds, and what its log shall tell of it."""
+def establish_settings(home: Home, room: SyncRoom, environment: Mapping[str, str]) -> tuple[Settings, bool]:
+    """For a process that starts: what holds, and whether the file's settings were put into the store now."""
     shared = share_settings(home, lambda: room, environment)
-    is_new = shared.establish(first_run.defaults(environment))
-    return with_environment(shared.load(), environment), _describe(home, is_new)
+    is_first = shared.establish(first_run.defaults(environment))
+    return with_environment(shared.load(), environment), is_first
 
 
-def _describe(home: Home, is_new: bool) -> str:
+def describe_settings(home: Home, is_first: bool) -> str:
+    """What the log of a process says of where its settings are; nothing when all is as it should be."""
     file = home.settings.path
-    if is_new:
+    if is_first:
         return f"the settings of the office are in the store now; {file} is read for those of this host"
     if left := find_unread(home):
         return f"{file} is not read for {', '.join(left)}, which are in the store; tidy up: postroom join"

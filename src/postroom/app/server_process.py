@@ -24,7 +24,7 @@ from postroom.app.http_server import check_address, listen, serving, url_of
 from postroom.app.lake import StoreLake
 from postroom.app.mcp_config import McpConfigFiles
 from postroom.app.office_reloader import OfficeReloader
-from postroom.app.office_settings import establish_settings, token_finder
+from postroom.app.office_settings import describe_settings, establish_settings, token_finder
 from postroom.app.pipeline_runs import PipelineRuns
 from postroom.app.process_signs import ProcessSigns, list_processes
 from postroom.app.redaction import Redactor
@@ -87,20 +87,21 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
         loop.add_signal_handler(number, end, Ending.STOP)
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
     plan.home.make()
-    settings, notice = load_host(plan.home, plan.environment), ""
+    settings, is_first, notice = load_host(plan.home, plan.environment), False, ""
     url = store_url(plan.home, settings, plan.environment)
     locks = RoleLocks(plan.home.run, plan.roles, store_digest=store_digest(url))
     try:
         check_alone(plan.home.run, plan.roles, store_file(url), store_digest(url))
         if is_server(url):
-            settings, notice = await asyncio.to_thread(_establish, plan, url)
+            settings, is_first = await asyncio.to_thread(_establish, plan, url)
+            notice = describe_settings(plan.home, is_first)
         redact = Redactor(_secrets(settings))
         days = settings.retention.logs_days
         with logs.logging_to(plan.home.logs, settings.logs.level, redact, terminal=plan.terminal, days=days):
             if notice:
                 log.warning("%s", notice)
             try:
-                async with opened(plan, settings, redact, lambda: end(Ending.RESTART)) as running:
+                async with opened(plan, settings, redact, lambda: end(Ending.RESTART), is_first) as running:
                     locks.announce(running)
                     settle()
                     ready(running)
@@ -116,8 +117,8 @@ async def keep(plan: ProcessPlan, ready: Callable[[Running], None]) -> Ending:
         locks.leave()
 
 
-def _establish(plan: ProcessPlan, url: str) -> tuple[Settings, str]:
-    """What holds in an office on a database server, and what the log shall tell of it."""
+def _establish(plan: ProcessPlan, url: str) -> tuple[Settings, bool]:
+    """What holds in an office on a database server, and whether that was put there just now."""
     with open_sync(url, actor="start", housekeeping=False) as room:
         finish_rotation(plan.home, room)
         return establish_settings(plan.home, room, plan.environment)
@@ -151,8 +152,13 @@ def settle() -> None:
 
 @contextlib.asynccontextmanager
 async def opened(
-    plan: ProcessPlan, settings: Settings, redact: Redactor, restart: Callable[[], None]
+    plan: ProcessPlan,
+    settings: Settings,
+    redact: Redactor,
+    restart: Callable[[], None],
+    is_first: bool = False,
 ) -> AsyncIterator[Running]:
+    """`is_first`: an office begins on a database server, with what this host has."""
     clock = SystemClock()
     started_at = clock.now()
     listener = None
@@ -213,8 +219,11 @@ async def opened(
             tools=tools,
             changed=lambda settings: redact.know(_secrets(settings)),
             token_changed=restart,
+            host=host,
         )
         await control.open()
+        if is_first:
+            await control.office.claim_workspaces()
         stack.push_async_callback(control.close, plan.grace_s)
         watching = asyncio.create_task(control.watch())
         stack.push_async_callback(_ended, watching)

@@ -16,6 +16,7 @@ from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
 from postroom.kernel.states import OPEN
 from postroom.office import queues
+from postroom.office.agent_hosts import AgentHosts
 from postroom.office.documents import everything
 from postroom.office.intake.routing import Via
 from postroom.office.ports import RoomPort
@@ -74,11 +75,19 @@ def question(workspace: Workspace) -> str:
 
 
 class Heartbeats:
-    def __init__(self, room: RoomPort, found: Callable[[], Sequence[HeartbeatState]], clock: Clock) -> None:
-        """`found` gives the agents that are asked; it is called anew each round, since settings change."""
+    def __init__(
+        self,
+        room: RoomPort,
+        found: Callable[[], Sequence[HeartbeatState]],
+        clock: Clock,
+        host: str = "",
+    ) -> None:
+        """`found` gives the agents that are asked; it is called anew each round, since settings change. What
+        an agent is asked lies in its workspace, so with a `host` those that work there are asked."""
         self._room = room
         self._clock = clock
-        self._leader = room.leader("heartbeats")
+        self._leader = room.leader(f"heartbeats/{host}" if host else "heartbeats")
+        self._hosts = AgentHosts(room, host)
         self._pulses = found
 
     async def run(self) -> None:
@@ -91,7 +100,7 @@ class Heartbeats:
         self._leader.stop()
 
     async def _work(self) -> float:
-        asked = self._pulses()
+        asked = [pulse for pulse in self._pulses() if await self._hosts.is_here(pulse.agent)]
         if not asked:
             return LOOK_S
         return min(await asyncio.gather(*(self._beat(pulse) for pulse in asked)))

@@ -12,6 +12,7 @@ from postroom.errors import NotEmpty, PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel.model import Queue
 from postroom.office import queues as places
+from postroom.office.agent_hosts import AgentHosts
 from postroom.office.chat_files import Chats
 from postroom.office.combined_replies import ReplyCombiner
 from postroom.office.failure_notices import FailureNotices
@@ -42,6 +43,7 @@ from postroom.office.tasks import Board
 from postroom.office.turns.outcomes import TurnRules, tell
 from postroom.office.turns.prompts import brief
 from postroom.office.turns.replies import ReplyRules
+from postroom.office.workspaces import Workspace
 from postroom.providers.protocol import Permissions, TurnLimits
 from postroom.providers.registry import Choice, Registry
 from postroom.settings.model import Settings
@@ -49,7 +51,8 @@ from postroom.settings.paths import home_folder
 
 
 class Office:
-    """`home` is the person's own folder, and `folder` that of the room, `~/.postroom`."""
+    """`home` is the person's own folder, and `folder` that of the room, `~/.postroom`. `host` is the name of
+    this one, where each host has workspaces of its own."""
 
     def __init__(
         self,
@@ -62,9 +65,12 @@ class Office:
         clock: Clock | None = None,
         plugins: PluginRegistry | None = None,
         tools: Callable[[str, str], Path | None] | None = None,
+        host: str = "",
     ) -> None:
         self._room = room
+        self._hosts = AgentHosts(room, host)
         self._settings = settings
+        self._user_home = home
         self._plugins = plugins
         self._folder = folder or home_folder()
         self._directory = OfficeDirectory.of(settings)
@@ -84,6 +90,7 @@ class Office:
                 room=room,
                 lease_s=settings.limits.lease_s,
             ),
+            hosts=self._hosts,
             rules=_rules(settings),
             replies=_reply_rules(settings, self._folder),
             lease_s=settings.limits.lease_s,
@@ -122,7 +129,7 @@ class Office:
             missed=Missed(settings.schedules.missed),
             changed=self._scheduler.wake,
         )
-        self._heartbeats = Heartbeats(room, lambda: pulses(settings, home), deps.clock)
+        self._heartbeats = Heartbeats(room, lambda: pulses(settings, home), deps.clock, host)
         self._board = Board(room, lambda: self._directory)
         self._rounds = (self._scheduler, self._heartbeats)
         self._going: list[asyncio.Task[None]] = []
@@ -167,6 +174,17 @@ class Office:
         await self._fit([queue for queue in made if isinstance(queue, Queue)])
         await self._see_off()
         await pauses.reconsider(self._room, self._guards, self._clock.now())
+        if self._room.is_shared and self._settings.workspace.shared:
+            await self._hosts.forget_all()
+
+    async def claim_workspaces(self) -> None:
+        """Agents whose folders are here, and of whom nothing else is known, work on this host."""
+        for agent in self._settings.present_agents():
+            if await asyncio.to_thread(self._has_workspace, agent):
+                await self._hosts.take(agent)
+
+    def _has_workspace(self, agent: str) -> bool:
+        return Workspace.of(self._settings, agent, self._user_home).is_in_use
 
     @property
     def _tries(self) -> int:

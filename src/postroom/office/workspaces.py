@@ -87,6 +87,11 @@ class Workspace(msgspec.Struct, frozen=True):
         is_other = bool(owner) and Path(owner) != home_folder()
         return owner if is_other and Path(owner, "settings.json").is_file() else None
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether an agent of this home has worked in it."""
+        return self.root.joinpath(OWNER_MARK).is_file() and self._other_home() is None
+
     def _mark(self) -> None:
         """Called after `check`: a mark of a home that is gone is replaced."""
         wanted = f"{home_folder()}\n"

@@ -22,6 +22,7 @@ from postroom.portal.parts import (
 )
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
 from postroom.portal.words import tell_money, tell_span
+from postroom.services.agent_hosts import AgentElsewhere, AgentHost
 
 PROVIDERS = ("anthropic", "openai", "opencode", "anthropic_api", "openai_api", "script")
 
@@ -30,6 +31,7 @@ async def show_agents(visit: PortalVisit) -> PageView:
     agents = await visit.services.agents.list_all(visit.caller)
     teams = await visit.services.teams.list_all(visit.caller)
     load = {each.agent: each for each in await visit.services.workload.by_agent(visit.caller)}
+    hosts = await visit.services.agents.list_hosts(visit.caller)
 
     def row(agent: AgentView) -> Renderable:
         work = load.get(agent.id)
@@ -46,6 +48,7 @@ async def show_agents(visit: PortalVisit) -> PageView:
             td[show_state("claimed") if busy else show_state("completed", "free")],
             td(".num")[str(waits) if waits else "–"],
             td(".nowrap.quiet")[f"{agent.provider} {agent.model}".strip()],
+            td(".nowrap")[_show_host(hosts.get(agent.id))] if hosts else None,
             td(".nowrap")[
                 [show_tag(f"leads {team}" if team in agent.leads else team) for team in agent.teams]
             ],
@@ -56,7 +59,8 @@ async def show_agents(visit: PortalVisit) -> PageView:
             row_id=f"agent-{agent.id}",
         )
 
-    heads: list[str | tuple[str, str]] = ["Name", "Id", "Now", ("Waiting", "num"), "Provider", "Teams", ""]
+    heads: list[str | tuple[str, str]] = ["Name", "Id", "Now", ("Waiting", "num"), "Provider"]
+    heads += [*(["Host"] if hosts else []), "Teams", ""]
     return PageView(
         title="Agents and teams",
         way="/agents",
@@ -71,6 +75,12 @@ async def show_agents(visit: PortalVisit) -> PageView:
             _new_team(list(agents)),
         ],
     )
+
+
+def _show_host(host: AgentHost | None) -> Node:
+    if host is None or not host.is_gone:
+        return span(".quiet")["–" if host is None else host.host]
+    return span(title=host.explain())[show_state("dead", f"{host.host}, not there")]
 
 
 def _chart(agents: dict[str, AgentView], teams: dict[str, TeamView]) -> Node:
@@ -152,10 +162,6 @@ def _new_team(agents: list[str]) -> Renderable:
 async def show_agent(visit: PortalVisit) -> PageView:
     services, caller = visit.services, visit.caller
     agent = await services.agents.get(caller, visit.path("agent"))
-    prompt = await services.agents.read_prompt(caller, agent.id)
-    beat = await services.agents.read_heartbeat(caller, agent.id)
-    memory = await services.agents.read_memory(caller, agent.id)
-    skills = await services.agents.list_skills(caller, agent.id)
     plans = await services.schedules.list_all(caller, agent.id)
     base = f"/agents/{quote(agent.id)}"
     daily, own = agent.budget.get("daily_usd"), agent.settings
@@ -230,45 +236,7 @@ async def show_agent(visit: PortalVisit) -> PageView:
                     div[button(".primary")["Save settings"]],
                 ],
             ),
-            show_section(
-                "Instructions",
-                form(".stack", method="post", action=f"{base}/prompt")[
-                    area_field("content", "AGENTS.md", prompt.content, rows="14", class_="mono"),
-                    div[button(".primary")["Save instructions"]],
-                ],
-            ),
-            show_section(
-                "Heartbeat",
-                form(".fields", method="post", action=f"{base}/heartbeat")[
-                    label(".check")[
-                        input(type="checkbox", name="enabled", checked=beat.enabled),
-                        "Asks itself now and then",
-                    ],
-                    text_field(
-                        "interval", "Every so many seconds", f"{beat.interval:g}" if beat.interval else ""
-                    ),
-                    area_field("content", "The question", beat.content, rows="4"),
-                    div[button(".primary")["Save heartbeat"]],
-                ],
-            ),
-            show_section(
-                "Memory",
-                p(".quiet")[
-                    f"{len(memory.files)} files in {memory.folder}. ",
-                    a(".link", href=f"/memory?agent={quote(agent.id)}")["Read them"],
-                ],
-            ),
-            show_section(
-                "Skills",
-                ul[
-                    [
-                        li[span[each.get("name", "")], " ", span(".quiet")[each.get("description", "")]]
-                        for each in skills
-                    ]
-                ]
-                if skills
-                else p(".quiet")["None installed."],
-            ),
+            await _show_folder(visit, agent, base),
             show_section(
                 "Schedules",
                 ul[[li[f"{each.label}: ", code[each.cron or "once"]] for each in plans]]
@@ -288,6 +256,59 @@ async def show_agent(visit: PortalVisit) -> PageView:
             ),
         ],
     )
+
+
+async def _show_folder(visit: PortalVisit, agent: AgentView, base: str) -> Node:
+    """What is in its folder, if that is on this host."""
+    services, caller = visit.services, visit.caller
+    try:
+        prompt = await services.agents.read_prompt(caller, agent.id)
+    except AgentElsewhere as elsewhere:
+        return div(".banner")[str(elsewhere)]
+    beat = await services.agents.read_heartbeat(caller, agent.id)
+    memory = await services.agents.read_memory(caller, agent.id)
+    skills = await services.agents.list_skills(caller, agent.id)
+    return [
+        show_section(
+            "Instructions",
+            form(".stack", method="post", action=f"{base}/prompt")[
+                area_field("content", "AGENTS.md", prompt.content, rows="14", class_="mono"),
+                div[button(".primary")["Save instructions"]],
+            ],
+        ),
+        show_section(
+            "Heartbeat",
+            form(".fields", method="post", action=f"{base}/heartbeat")[
+                label(".check")[
+                    input(type="checkbox", name="enabled", checked=beat.enabled),
+                    "Asks itself now and then",
+                ],
+                text_field(
+                    "interval", "Every so many seconds", f"{beat.interval:g}" if beat.interval else ""
+                ),
+                area_field("content", "The question", beat.content, rows="4"),
+                div[button(".primary")["Save heartbeat"]],
+            ],
+        ),
+        show_section(
+            "Memory",
+            p(".quiet")[
+                f"{len(memory.files)} files in {memory.folder}. ",
+                a(".link", href=f"/memory?agent={quote(agent.id)}")["Read them"],
+            ],
+        ),
+        show_section(
+            "Skills",
+            ul[
+                [
+                    li[span[each.get("name", "")], " ", span(".quiet")[each.get("description", "")]]
+                    for each in skills
+                ]
+            ]
+            if skills
+            else p(".quiet")["None installed."],
+        ),
+    ]
 
 
 async def add(visit: PortalVisit, form: SentForm) -> ActResult:

@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import quote
 
-from htpy import a, button, code, div, form, li, span, td, ul
+from htpy import Node, a, button, code, div, form, li, span, td, ul
 
 from postroom.portal.markdown import render_markdown
 from postroom.portal.parts import (
@@ -17,13 +17,13 @@ from postroom.portal.parts import (
 )
 from postroom.portal.visit import PageView, PortalPart, PortalVisit
 from postroom.portal.words import cut, show_ago
+from postroom.services.agent_hosts import AgentElsewhere
 
 
 async def show_memory(visit: PortalVisit) -> PageView:
     agents = await visit.services.agents.directory(visit.caller)
     chosen = visit.query("agent") or (agents[0].id if agents else "")
     words = visit.query("q")
-    memory = await visit.services.agents.read_memory(visit.caller, chosen)
     rows = await visit.services.conversations.search(visit.caller, words, 30) if words else []
     return PageView(
         title="Memory",
@@ -57,20 +57,28 @@ async def show_memory(visit: PortalVisit) -> PageView:
                 else show_empty("Nothing with all these words"),
                 count=len(rows),
             ),
-            show_section(
-                f"Notes of @{chosen}",
-                span(".gap.small.quiet")[show_face(chosen), code[memory.folder]],
-                div(".prose")[render_markdown(memory.index)] if memory.files else None,
-                ul[[li[code[path]] for _, path in memory.files]]
-                if memory.files
-                else show_empty(
-                    "No notes yet",
-                    "Agents write Markdown files into this folder; they are listed here and in the prompt.",
-                ),
-                count=len(memory.files),
-                part_id="notes",
-            ),
+            await _show_notes(visit, chosen),
         ],
+    )
+
+
+async def _show_notes(visit: PortalVisit, chosen: str) -> Node:
+    try:
+        memory = await visit.services.agents.read_memory(visit.caller, chosen)
+    except AgentElsewhere as elsewhere:
+        return div(".banner")[str(elsewhere)]
+    return show_section(
+        f"Notes of @{chosen}",
+        span(".gap.small.quiet")[show_face(chosen), code[memory.folder]],
+        div(".prose")[render_markdown(memory.index)] if memory.files else None,
+        ul[[li[code[path]] for _, path in memory.files]]
+        if memory.files
+        else show_empty(
+            "No notes yet",
+            "Agents write Markdown files into this folder; they are listed here and in the prompt.",
+        ),
+        count=len(memory.files),
+        part_id="notes",
     )
 
 

@@ -21,6 +21,7 @@ KIND_WORDS = {
     NeedKind.CONVERSATION: "guard",
     NeedKind.SENDER: "new sender",
     NeedKind.CHANNEL: "channel",
+    NeedKind.HOST: "host",
     NeedKind.DELIVERY: "delivery",
     NeedKind.UNCONFIRMED: "unconfirmed",
     NeedKind.DEAD: "dead letter",
@@ -113,6 +114,8 @@ def _acts(need: PersonNeed) -> Node:
             button(".primary")["Raise for today"],
         ]
     answers = list_answers(need)
+    if need.kind is NeedKind.HOST:
+        return a(".button", href="/system")["See the hosts"]
     if not answers:
         return a(".button", href="/channels")["Open channels"]
     return [_answer_button(need, each, at) for at, each in enumerate(answers, 1)]

@@ -9,8 +9,19 @@ import msgspec
 
 from postroom.errors import NotFound
 from postroom.office import memory_index, skill_registry
+from postroom.office.agent_hosts import AgentHosts
 from postroom.office.agents import AgentExists, AgentView, Backup, Removed, Staff
 from postroom.office.workspaces import HEARTBEAT, INSTRUCTIONS, Workspace
+from postroom.services.agent_hosts import (
+    WORKER,
+    AgentElsewhere,
+    AgentHost,
+    HostNotFound,
+    MovedAgent,
+    OneHostOnly,
+    list_agent_hosts,
+    list_hosts,
+)
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_owner, require_viewer
 
@@ -62,6 +73,21 @@ class AgentService(OfficeService):
         context = self._context
         return Staff(context.file, context.home, clock=context.clock)
 
+    async def _hosts(self) -> AgentHosts | None:
+        """None where all processes see the same workspaces."""
+        host = self._context.server.host
+        if not host:
+            return None
+        room = await self._context.room()
+        settings = await asyncio.to_thread(self._context.file.load)
+        return AgentHosts(room, host) if room.is_shared and not settings.workspace.shared else None
+
+    async def _works_here(self) -> bool:
+        """Whether this host takes turns."""
+        server = self._context.server
+        found = await asyncio.to_thread(server.processes)
+        return any(each.host == server.host and WORKER in each.roles and not each.silent for each in found)
+
     async def list_all(self, caller: Caller) -> dict[str, AgentView]:
         require_viewer(caller)
         return await asyncio.to_thread(self._staff.agents)
@@ -99,20 +125,46 @@ class AgentService(OfficeService):
             first = next(iter(known.values()))
             given |= {"provider": first.provider, "model": first.model}
         given |= {name: value for name, value in fields.items() if value}
-        made = await asyncio.to_thread(self._staff.add_agent, agent, given, force=force)
-        await self._write(made.id, INSTRUCTIONS, system_prompt)
-        await self._context.apply()
-        return made
+        view, _ = await self._store(agent, given, system_prompt, force=force, may_exist=False)
+        return view
 
     async def put(
         self, caller: Caller, agent: str, fields: Mapping[str, Any], *, system_prompt: str | None = None
     ) -> StoredAgent:
         """Adds or changes; fields that are not named stay as they are."""
         require_owner(caller)
-        view, added = await asyncio.to_thread(self._staff.put_agent, agent, fields)
-        await self._write(view.id, INSTRUCTIONS, system_prompt)
+        return StoredAgent(*await self._store(agent, fields, system_prompt, may_exist=True))
+
+    async def _store(
+        self,
+        agent: str,
+        fields: Mapping[str, Any],
+        prompt: str | None,
+        *,
+        may_exist: bool,
+        force: bool = False,
+    ) -> tuple[AgentView, bool]:
+        """The folder of a new one is made on the host where it will work. Where this one takes no turns, its
+        prompt goes into the settings until then."""
+        hosts = await self._hosts()
+        known = await asyncio.to_thread(self._staff.agents)
+        is_new = agent.lower() not in known
+        if hosts is not None and is_new and not await self._works_here():
+            more = {"system_prompt": prompt} if prompt is not None else {}
+            view = await asyncio.to_thread(
+                self._staff.add_agent, agent, {**fields, **more}, force=force, prepares=False
+            )
+            await self._context.apply()
+            return view, True
+        if may_exist:
+            view, added = await asyncio.to_thread(self._staff.put_agent, agent, fields)
+        else:
+            view, added = await asyncio.to_thread(self._staff.add_agent, agent, fields, force=force), True
+        if hosts is not None and added:
+            await hosts.take(view.id)
+        await self._write(view.id, INSTRUCTIONS, prompt)
         await self._context.apply()
-        return StoredAgent(view, added)
+        return view, added
 
     async def change(
         self, caller: Caller, agent: str, changes: Mapping[str, Any], *, force: bool = False
@@ -125,9 +177,51 @@ class AgentService(OfficeService):
     async def remove(self, caller: Caller, agent: str) -> Removed:
         """Its folder and its entry go into a backup first."""
         require_owner(caller)
-        removed = await asyncio.to_thread(self._staff.remove_agent, agent)
+        hosts, agent = await self._hosts(), agent.lower()
+        host = await hosts.find(agent) if hosts is not None else None
+        is_elsewhere = hosts is not None and not await hosts.is_here(agent)
+        removed = await asyncio.to_thread(self._staff.remove_agent, agent, keep_workspace=is_elsewhere)
         await self._context.apply()
+        if hosts is not None:
+            await hosts.forget(agent)
+        if is_elsewhere:
+            why = f"it is on the host {host}; remove it there"
+            return msgspec.structs.replace(removed, workspace="kept", why=why)
         return removed
+
+    async def list_hosts(self, caller: Caller) -> dict[str, AgentHost]:
+        """Where agents work in an office of several hosts; those that never worked are left out."""
+        require_viewer(caller)
+        if await self._hosts() is None:
+            return {}
+        return await list_agent_hosts(await self._context.room())
+
+    async def move(self, caller: Caller, agent: str, host: str | None = None) -> MovedAgent:
+        """It works on another host from now on, or on this one. Its folder is not moved: it finds what is
+        there, or begins anew. A turn in hand ends first."""
+        require_owner(caller)
+        view = await asyncio.to_thread(self._staff.agent, agent)
+        room = await self._context.room()
+        hosts = await self._hosts()
+        if hosts is None:
+            reason = "all processes see one folder of workspaces" if room.is_shared else "its store is a file"
+            raise OneHostOnly(reason=reason)
+        here = self._context.server.host
+        known = await list_hosts(room)
+        if (host or here) not in known:
+            raise HostNotFound(host=host or here, known=", ".join(known))
+        before = await hosts.find(view.id)
+        await hosts.move(view.id, host or here)
+        if host not in (None, here):
+            return MovedAgent(agent=view.id, host=host or "", before=before)
+        workspace = await asyncio.to_thread(self._staff.workspace, view.id)
+        return MovedAgent(
+            agent=view.id,
+            host=here,
+            before=before,
+            folder=str(workspace.root),
+            has_folder=await asyncio.to_thread(lambda: workspace.is_in_use),
+        )
 
     async def backups(self, caller: Caller) -> list[Backup]:
         require_viewer(caller)
@@ -137,6 +231,8 @@ class AgentService(OfficeService):
         """By the name of a backup, or by the agent's own: then from the newest."""
         require_owner(caller)
         view = await asyncio.to_thread(self._staff.restore_agent, name)
+        if (hosts := await self._hosts()) is not None:
+            await hosts.move(view.id, self._context.server.host)
         await self._context.apply()
         return view
 
@@ -210,13 +306,20 @@ class AgentService(OfficeService):
         return await skill_registry.install(await self._workspace(agent), ref)
 
     async def _workspace(self, agent: str) -> Workspace:
-        return await asyncio.to_thread(self._staff.workspace, agent)
+        workspace = await asyncio.to_thread(self._staff.workspace, agent)
+        hosts = await self._hosts()
+        if hosts is not None and not await hosts.is_here(workspace.agent):
+            host = await hosts.find(workspace.agent) or "another one"
+            raise AgentElsewhere(agent=workspace.agent, host=host)
+        return workspace
 
     async def _read(self, agent: str, name: str) -> WorkspaceText:
         place = await self._workspace(agent)
         return WorkspaceText(str(place.root / name), await asyncio.to_thread(place.read_text, name))
 
     async def _write(self, agent: str, name: str, content: str | None) -> None:
-        place = await self._workspace(agent)
         if content is not None:
+            place = await self._workspace(agent)
             await asyncio.to_thread(place.write, name, content)
+        else:
+            await asyncio.to_thread(self._staff.agent, agent)

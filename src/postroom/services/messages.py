@@ -20,8 +20,9 @@ from postroom.kernel.reviews import publishing
 from postroom.kernel.reviews.sections import HitlInvalid
 from postroom.kernel.rows import Stored
 from postroom.kernel.schemas import Validators
-from postroom.kernel.states import State
+from postroom.kernel.states import OPEN, State
 from postroom.services.access import Access
+from postroom.services.agent_hosts import list_agent_hosts
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, Service, ServiceCall
 from postroom.services.message_events import events_of
@@ -70,6 +71,8 @@ class MessageStory(msgspec.Struct, frozen=True):
     queue: Queue | None
     """None when it was deleted."""
     counts: Counts
+    waits_for: str = ""
+    """Of a message to an agent: why nobody takes it, and what to do."""
 
 
 class WaitingMessages(msgspec.Struct, frozen=True):
@@ -209,20 +212,25 @@ class Messages(MessageService):
 
             def tell(access: Access) -> tuple[Stored, list[Event], list[Stored], Any]:
                 stored, reader = _message(access, scope, message_id), access.reader
-                place, slug = self._context.queue_name(reader, stored.row.queue_id)
-                queue = reader.queue(access.tenant, place, slug)
+                named, slug = self._context.queue_name(reader, stored.row.queue_id)
+                queue = reader.queue(access.tenant, named, slug)
                 deliveries: list[Stored] = []
                 if _is_broadcast(queue) and stored.row.subscription_id is None:
                     parts = MessageFilter(tenant=access.tenant, parent_id=stored.row.id, deliveries=True)
                     deliveries = reader.page(parts, None, MOST_DELIVERIES)
                 counts = reader.counts(queue.id) if queue is not None else Counts()
-                about = (reader.scope(access.tenant, place), queue, counts)
+                about = (reader.scope(access.tenant, named), queue, counts)
                 return stored, events_of(reader, stored.row), deliveries, about
 
             stored, events, deliveries, about = await call.look(tell, quick=False)
-            return MessageStory(
-                room.to_message(stored), events, [room.to_message(each) for each in deliveries], *about
-            )
+            message = room.to_message(stored)
+            waits_for = ""
+            place: Scope | None = about[0]
+            if message.state in OPEN and message.agent and place and self._context.is_own(place):
+                host = (await list_agent_hosts(room)).get(message.agent)
+                waits_for = host.explain() if host is not None else ""
+            parts = [room.to_message(each) for each in deliveries]
+            return MessageStory(message, events, parts, *about, waits_for=waits_for)
 
     async def peek(
         self, caller: Caller, scope: str, queue: str, limit: int = 10, *, subscription: str | None = None

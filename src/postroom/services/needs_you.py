@@ -33,6 +33,7 @@ class NeedKind(StrEnum):
     CONVERSATION = "conversation"
     SENDER = "sender"
     CHANNEL = "channel"
+    HOST = "host"
     DELIVERY = "delivery"
     UNCONFIRMED = "unconfirmed"
     DEAD = "dead"
@@ -73,6 +74,7 @@ class NeedsYou(UseCases):
             *await self._guards(caller),
             *(await self._senders(caller) if caller.is_owner else ()),
             *(await self._channels(caller) if caller.is_owner else ()),
+            *(await self._hosts(caller) if caller.is_owner else ()),
             *(await self._unconfirmed(caller) if caller.is_owner else ()),
             *_credentials(dead),
             *_dead_groups(dead),
@@ -166,6 +168,29 @@ class NeedsYou(UseCases):
             )
             for name, status in channels.items()
             if status.get("problem")
+        ]
+
+    async def _hosts(self, caller: Caller) -> list[PersonNeed]:
+        """Agents that are written to, and whose host is not there."""
+        gone = {
+            agent: host
+            for agent, host in (await self._services.agents.list_hosts(caller)).items()
+            if host.is_gone
+        }
+        if not gone:
+            return []
+        load = {each.agent: each for each in await self._services.workload.by_agent(caller)}
+        waiting = {agent: load[agent].pending + load[agent].queued for agent in gone if agent in load}
+        return [
+            PersonNeed(
+                kind=NeedKind.HOST,
+                id=agent,
+                title=f"@{agent} cannot work: the host {gone[agent].host} is not there",
+                detail=f"{count} of its messages {'wait' if count > 1 else 'waits'}. {gone[agent].explain()}",
+                agent=agent,
+            )
+            for agent, count in waiting.items()
+            if count
         ]
 
     async def _unconfirmed(self, caller: Caller) -> list[PersonNeed]:

@@ -2,9 +2,10 @@
 
 from postroom.clock import iso
 from postroom.kernel.model import Message
-from postroom.kernel.states import State
+from postroom.kernel.states import OPEN, State
 from postroom.office.guards import budgets
 from postroom.office.ports import RoomPort
+from postroom.services.agent_hosts import list_agent_hosts
 
 # By the beginning of the account for which a message is held.
 _HELD = {
@@ -18,7 +19,7 @@ _HELD = {
 
 
 async def explain_guards(room: RoomPort, message: Message) -> list[str]:
-    """What keeps the whole conversation, or everybody, from going on."""
+    """What keeps the whole conversation, its agent, or everybody, from going on."""
     account = budgets.conversation(message.correlation_id or "")
     found = await room.accounts(account, budgets.OFFICE)
     lines: list[str] = []
@@ -26,6 +27,9 @@ async def explain_guards(room: RoomPort, message: Message) -> list[str]:
         lines.append(f"It is paused by the guard {frozen}. /continue lets it go on, /stop ends it.")
     if found[budgets.OFFICE].frozen is not None:
         lines.append("Everybody is paused, until the owner lets them go on.")
+    host = (await list_agent_hosts(room)).get(message.agent or "")
+    if host is not None and host.is_gone and message.state in OPEN:
+        lines.append(f"@{message.agent} works on the host {host.host}, which is away at the moment.")
     return lines
 
 

@@ -36,6 +36,7 @@ from postroom.settings.sections import (
     GuardSettings,
     LimitSettings,
     LogSettings,
+    MessageFileSettings,
     MonitoringSettings,
     PipelineSettings,
     PluginSettings,
@@ -52,6 +53,9 @@ from postroom.settings.sections import (
 class WorkspaceSettings(SharedPart):
     path: str = Field(default=DEFAULT_WORKSPACE, description="The folder of the agents' folders")
     name: str = Field(default="", description="A name to show")
+    shared: bool = Field(
+        default=False, description="Whether all hosts of an office on a database server see this folder"
+    )
 
 
 class Model(SharedPart):
@@ -108,6 +112,7 @@ class Settings(SharedPart):
     schedules: ScheduleSettings = ScheduleSettings()
     store: StoreSettings = StoreSettings()
     retention: RetentionSettings = RetentionSettings()
+    files: MessageFileSettings = MessageFileSettings()
     logs: LogSettings = LogSettings()
     plugins: PluginSettings = PluginSettings()
     pipeline: PipelineSettings = PipelineSettings()

@@ -261,6 +261,25 @@ class RetentionSettings(SettingsPart):
     logs_days: NotNegative | None = Field(default=30, description="So long logs are kept")
 
 
+_BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[^\s?#]*)?")
+
+
+def _files_url(value: str) -> str:
+    url = value.strip().rstrip("/")
+    if url and not (_BUCKET.fullmatch(url) or url.startswith(("/", "~/"))):
+        raise ValueError("must be a whole path, from / or ~/ on, or an address like s3://bucket/prefix")
+    return url
+
+
+class MessageFileSettings(SettingsPart):
+    """Where files that come in and go out with messages are, for all hosts of an office."""
+
+    url: Annotated[str, AfterValidator(_files_url)] = Field(
+        default="",
+        description="A folder that all hosts see, or s3://bucket/prefix; empty: `files/` in the home",
+    )
+
+
 class PipelineSettings(SettingsPart):
     """When the lake is brought up to date by itself: `1h`, `30m`, or cron fields; null: only when asked."""
 

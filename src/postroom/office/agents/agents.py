@@ -92,10 +92,17 @@ class Staff(Teams):
     # changing
 
     def add_agent(
-        self, agent: str, fields: Mapping[str, Any] | None = None, *, force: bool = False
+        self,
+        agent: str,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        force: bool = False,
+        prepares: bool = True,
     ) -> AgentView:
-        """A new agent, with its workspace; `force` it into a folder of the system."""
-        return self._store(agent, fields or {}, may_exist=False, must_exist=False, force=force)[0]
+        """A new agent, with its workspace unless that is made elsewhere; `force` it into a folder of the
+        system."""
+        rules = {"may_exist": False, "must_exist": False, "force": force, "prepares": prepares}
+        return self._store(agent, fields or {}, **rules)[0]
 
     def change_agent(self, agent: str, changes: Mapping[str, Any], *, force: bool = False) -> AgentView:
         """Only the fields named; a null goes back to the default."""
@@ -196,7 +203,14 @@ class Staff(Teams):
         return self.agent(backup.agent)
 
     def _store(
-        self, agent: str, fields: Mapping[str, Any], *, may_exist: bool, must_exist: bool, force: bool = False
+        self,
+        agent: str,
+        fields: Mapping[str, Any],
+        *,
+        may_exist: bool,
+        must_exist: bool,
+        force: bool = False,
+        prepares: bool = True,
     ) -> tuple[AgentView, bool]:
         added: list[bool] = []
         small = folded("agent", agent)
@@ -222,7 +236,7 @@ class Staff(Teams):
             added.append(key is None)
 
         settings = self._file.update(change)
-        if added[-1]:
+        if added[-1] and prepares:
             brief(settings, small, self._user_home)
         return self._view(settings, self._file.document(), small), added[-1]
 

@@ -26,6 +26,8 @@ log = logging.getLogger("postroom.lanes")
 # An idle lane looks up seldom, since mail wakes it; but before its lease is over.
 WAIT_S = 15.0
 PAUSE_S = 1.0
+# Between looks whether an agent that works on another host was moved to this one.
+ELSEWHERE_S = 3.0
 AT_ONCE = 200
 
 
@@ -122,6 +124,11 @@ class Lane:
                 await self._stopping.wait()
 
     async def _round(self) -> None:
+        if not await self._deps.hosts.is_here(self._agent):
+            if self._leader.leads:
+                await self._leader.resign()
+            await self._sleep(ELSEWHERE_S)
+            return
         if not await self._leader.lead():
             await self._sleep(min(PAUSE_S, self._deps.lease_s / 2))
             return
@@ -271,7 +278,8 @@ class Lane:
     # and worked through
 
     async def _work(self, first: Message) -> None:
-        if self._stopping.is_set() or not await self._leader.lead():
+        is_ours = not self._stopping.is_set() and await self._leader.lead()
+        if not is_ours or not await self._deps.hosts.take(self._agent):
             # The wait was longer than it seemed, and somebody else has the lane now.
             await self._release([first])
             return

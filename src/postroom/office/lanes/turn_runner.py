@@ -12,6 +12,7 @@ from postroom.errors import ClaimLost, Invalid, NotFound, QueueClosed, QueueFull
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
 from postroom.office import queues
+from postroom.office.agent_hosts import AgentHosts
 from postroom.office.chat_preferences import NoiseLevel
 from postroom.office.files import Folders
 from postroom.office.guards.admission_check import AdmissionCheck
@@ -79,6 +80,7 @@ class TurnDependencies(msgspec.Struct, frozen=True, kw_only=True):
     gate: AdmissionCheck
     clock: Clock
     slots: Slots
+    hosts: AgentHosts
     rules: TurnRules = TurnRules()
     replies: ReplyRules = ReplyRules()
     lease_s: float = 20.0

@@ -1,6 +1,8 @@
 """`postroom agent`: who works here."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
 
 from postroom.settings.defaults import PROGRAMS
 from postroom.terminal.cli import prompts
@@ -10,6 +12,9 @@ from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.options import argument, flag, option
 from postroom.terminal.cli.output import Column, facts, table
 from postroom.terminal.cli.store_access import CommandContext
+
+if TYPE_CHECKING:
+    from postroom.services.agent_hosts import AgentHost
 
 app = group("agent", "Agents: who works here, with what, and where.")
 
@@ -42,11 +47,25 @@ async def list_agents(at: CommandContext) -> None:
 
     async with at.office() as office:
         found = await office.agents.list_all(at.caller)
-    rows = [(key, one.name, one.provider, one.model, one.working_directory) for key, one in found.items()]
-    at.out.show(
-        {key: agent_document(one) for key, one in found.items()},
-        table(["id", "name", "provider", "model", Column("folder", free=True)], rows),
-    )
+        hosts = await office.agents.list_hosts(at.caller)
+    rows = [
+        (key, one.name, one.provider, one.model, *_host(hosts, key), one.working_directory)
+        for key, one in found.items()
+    ]
+    columns = ["id", "name", "provider", "model", *(["host"] if hosts else []), Column("folder", free=True)]
+    documents = {
+        key: {**agent_document(one), **({"host": hosts[key].host} if key in hosts else {})}
+        for key, one in found.items()
+    }
+    at.out.show(documents, table(columns, rows))
+
+
+def _host(hosts: "dict[str, AgentHost]", agent: str) -> tuple[str, ...]:
+    """A column, where there are hosts."""
+    if not hosts:
+        return ()
+    found = hosts.get(agent)
+    return ("" if found is None else f"{found.host}, not there" if found.is_gone else found.host,)
 
 
 @command(app, "show", store=False, examples=["postroom agent show coder"])
@@ -157,6 +176,29 @@ async def remove(at: CommandContext, agent: AgentId, yes: Yes = False) -> None:
         removed = await office.agents.remove(at.caller, agent)
     done = {"ok": True, "backup": removed.backup, "workspace": removed.workspace}
     at.out.show(done, f"@{agent} is removed. To bring it back: postroom agent restore {removed.backup}")
+
+
+@command(
+    app,
+    "move",
+    store=False,
+    examples=["postroom agent move coder", "postroom agent move coder --host beta"],
+)
+async def move(
+    at: CommandContext,
+    agent: AgentId,
+    host: Annotated[str | None, option("NAME", "Which one; without it, this host.", "--host")] = None,
+) -> None:
+    """Have an agent work on another host of an office on a database server.
+
+    Its folder is not moved. To keep what it has, copy the folder there first."""
+    async with at.office() as office:
+        moved = await office.agents.move(at.caller, agent, host)
+    told = f"@{moved.agent} works on {moved.host} from now on."
+    if moved.folder is not None:
+        what = "as it was found there" if moved.has_folder else "which is new"
+        told += f" Its folder is {moved.folder}, {what}."
+    at.out.show(msgspec.structs.asdict(moved), told)
 
 
 @command(app, "backups", store=False, examples=["postroom agent backups"])

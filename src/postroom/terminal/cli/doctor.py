@@ -6,14 +6,14 @@ import socket
 import stat
 import sys
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from postroom.app.home import Home
+from postroom.app.office_settings import open_file
 from postroom.app.roles import running
 from postroom.clock import SECOND
 from postroom.errors import PostroomError
@@ -24,24 +24,18 @@ from postroom.settings.defaults import API_KEYS, PROGRAMS
 from postroom.settings.errors import SecretMissing
 from postroom.settings.secrets import is_handle, reveal
 from postroom.terminal.cli.command import command
+from postroom.terminal.cli.doctor_finding import BAD, OK, WARN, DoctorFinding
+from postroom.terminal.cli.doctor_hosts import find_host_problems
 from postroom.terminal.cli.options import choice, flag
 from postroom.terminal.cli.output import Column, table
 from postroom.terminal.cli.store_access import CommandContext
 
-OK, WARN, BAD = "ok", "warn", "bad"
 FREE_BYTES = 500 * 1024 * 1024
 AHEAD_S = 60.0
 
 
 class Cure(StrEnum):
     CLOCK = "clock"
-
-
-@dataclass(frozen=True)
-class DoctorFinding:
-    level: str
-    about: str
-    text: str
 
 
 def register(app: typer.Typer, panel: str) -> None:
@@ -78,11 +72,14 @@ async def doctor(
         return
     home = Home.of()
     try:
-        settings = with_environment(home.settings.load())
+        settings, shown, problem = _read_settings(home)
     except PostroomError as error:
         found = [DoctorFinding(BAD, "settings", str(error))]
     else:
-        found = list(_security(home, settings) if security else _health(at, home, settings))
+        found = [DoctorFinding(BAD, "settings", problem)] if problem else []
+        found += _security(home, settings) if security else _health(at, home, settings, shown)
+        if at.is_on_server and not security and not problem:
+            found += [finding async for finding in find_host_problems(at, home, settings)]
         if live and not security:
             found += [finding async for finding in _answers(at, settings)]
     document = [{"level": one.level, "about": one.about, "text": one.text} for one in found]
@@ -94,6 +91,16 @@ async def doctor(
     )
     if any(one.level == BAD for one in found):
         raise typer.Exit(1)
+
+
+def _read_settings(home: Home) -> tuple[Settings, dict[str, Any], str]:
+    """Also as they are shown. Where the store does not give the office's, those of the host, and why."""
+    host = with_environment(home.settings.load())
+    try:
+        with open_file(home, os.environ) as file:
+            return with_environment(file.load()), file.masked(), ""
+    except PostroomError as error:
+        return host, home.settings.masked(), str(error)
 
 
 def _store(at: CommandContext) -> Iterator[DoctorFinding]:
@@ -123,7 +130,9 @@ def _store(at: CommandContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding(WARN, "dead letters", f"{dead:,}; see: postroom dead list")
 
 
-def _health(at: CommandContext, home: Home, settings: Settings) -> Iterator[DoctorFinding]:
+def _health(
+    at: CommandContext, home: Home, settings: Settings, shown: dict[str, Any]
+) -> Iterator[DoctorFinding]:
     yield DoctorFinding(OK, "python", sys.version.split()[0])
     if home.is_new:
         yield DoctorFinding(WARN, "home", f"{home.path} has no settings yet; type: postroom")
@@ -136,7 +145,7 @@ def _health(at: CommandContext, home: Home, settings: Settings) -> Iterator[Doct
     yield DoctorFinding(OK if found else WARN, "house", told or "does not run; start it: postroom start")
     if problem := read_own_script(home.path)[1]:
         yield DoctorFinding(WARN, SCRIPT, problem)
-    yield from _handles(home)
+    yield from _handles(shown)
     if not found:
         yield from _port(settings)
     free = shutil.disk_usage(home.path).free
@@ -200,9 +209,9 @@ def _texts(shown: object, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, shown
 
 
-def _handles(home: Home) -> Iterator[DoctorFinding]:
+def _handles(shown: dict[str, Any]) -> Iterator[DoctorFinding]:
     """Secrets that are elsewhere, and are not to be had there."""
-    for name, text in _texts(home.settings.masked()):
+    for name, text in _texts(shown):
         if is_handle(text):
             try:
                 reveal(text)

@@ -25,7 +25,7 @@ def why(story: MessageStory, now: int) -> str:
         text = _claimed(message, now)
     else:
         text = _ended(message, now)
-    return clean(text)
+    return clean(f"{text} {story.waits_for}".rstrip())
 
 
 def _pending(story: MessageStory, now: int) -> str:
