@@ -12,6 +12,7 @@ from postroom import Message, Room, State
 from postroom.clock import Clock
 from postroom.office import ledger_follower
 from postroom.office.intake.intake import Incoming, IntakeResult
+from postroom.office.object_files import open_files
 from postroom.office.office import Office
 from postroom.providers.protocol import Finished, Provider, SessionStarted, TurnRequest, TurnStream
 from postroom.providers.registry import ProviderSettings, Registry
@@ -156,7 +157,8 @@ async def opened(
     """An office in a room that is open already. By its own clock it knows what day it is."""
     registry = Cast(ProviderSettings(script=Script(rules=rules, pace=pace)), puppets or {})
     settings, folder = parse(document(tmp_path, changes)), tmp_path / "home"
-    office = Office(room, settings, registry, folder=folder, clock=office_clock, host=host)
+    files = open_files(settings, folder)
+    office = Office(room, settings, registry, folder=folder, clock=office_clock, host=host, files=files)
     await office.furnish()
     if start:
         office.start()

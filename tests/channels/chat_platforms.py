@@ -16,7 +16,6 @@ from postroom.channels.intake_queue import CURSOR
 from postroom.channels.kinds import find_kind
 from postroom.channels.runner import ChannelRunner, ChannelSetup
 from postroom.clock import SystemClock
-from postroom.office.files import Folders
 from postroom.office.pairing import Pairings
 from postroom.providers.protocol import TurnRequest
 from postroom.services.chat_commands import ChatCommands
@@ -316,12 +315,10 @@ async def open_chat_office(
         control = _Control(staffed.office, parse(document(folder, changes)))
         reviews = Services(room).reviews
         pairings = Pairings(room, SystemClock())
-        files = folder / "home" / "files"
         setup = ChannelSetup(
             admit=pairings.admit,
             take=staffed.office.take_in,
-            files=files,
-            folders=Folders(allowed=(files, folder / "work"), closed=(folder / "home",)),
+            files=staffed.office.files,
             rules=rules or ChatRules(agent_of_guests=lambda: staffed.office.directory.default),
             answer=ChatCommands(room, control, reviews, SystemClock()).answer,  # type: ignore[arg-type]
             find_role=pairings.find_role,

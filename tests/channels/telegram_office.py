@@ -12,7 +12,6 @@ from postroom.channels.pauses import Sleep
 from postroom.channels.runner import ChannelRunner, ChannelSetup
 from postroom.channels.telegram import KIND
 from postroom.clock import SystemClock
-from postroom.office.files import Folders
 from postroom.office.office import Office
 from postroom.office.pairing import Pairings
 from postroom.providers.protocol import TurnRequest
@@ -89,12 +88,10 @@ async def open_office(
     ):
         settings = {"bot_token": telegram.token, "base_url": telegram.url, **(options or {})}
         channel = KIND.build("telegram", settings)
-        files = folder / "home" / "files"
         setup = ChannelSetup(
             admit=Pairings(room, SystemClock()).admit,
             take=staffed.office.take_in,
-            files=files,
-            folders=Folders(allowed=(files, folder / "work"), closed=(folder / "home",)),
+            files=staffed.office.files,
             max_age_s=max_age_s,
         )
         runner = ChannelRunner(

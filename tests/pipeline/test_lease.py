@@ -22,7 +22,7 @@ from postroom.pipeline.lake.files import object_store as connected
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.lease import hold_lease, read_holder
 from postroom.pipeline.lake.tables import RECORDS
-from tests.pipeline.object_store import object_store
+from tests.object_store import object_store
 from tests.pipeline.test_lake import ids, written
 
 HOLD = """

@@ -17,7 +17,7 @@ from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import RECORDS, TRACES
 from postroom.pipeline.serving.engine import engine
 from postroom.pipeline.serving.status import status
-from tests.pipeline.object_store import object_store
+from tests.object_store import object_store
 from tests.pipeline.test_lake import ids, trace, written
 
 

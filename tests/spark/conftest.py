@@ -14,7 +14,7 @@ from postroom.pipeline.generator.month import MonthPlan, generate
 from postroom.pipeline.jobs.session import Where, start, stop
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.sources.sqlite import SqliteSource, open_source
-from tests.pipeline.object_store import object_store
+from tests.object_store import object_store
 from tests.spark.campaign import THIRTY, Campaign
 from tests.spark.lakes import END, copied, copy_of, fill, happen, leave_open
 

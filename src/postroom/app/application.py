@@ -1,7 +1,7 @@
 """Puts the API together: the services over an open room and office, and the application that serves them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from postroom.api import feed, queue
@@ -65,6 +65,7 @@ def build_dependencies(
         agent_queues=lambda agent: (
             control.settings.agents[agent].queues if agent in control.settings.agents else ()
         ),
+        erase_files=lambda refs: _erase_files(control, refs),
     )
     return Dependencies(
         room=room,
@@ -80,6 +81,11 @@ def build_dependencies(
         sessions_file=home / "sessions.json",
         translate=translator(room, lambda: control.office.directory),
     )
+
+
+def _erase_files(control: OfficeControl, refs: Sequence[str]) -> None:
+    """By the office as it is at that moment."""
+    control.office.files.forget(refs)
 
 
 def portal_application(deps: Dependencies) -> OfficeApi:

@@ -8,7 +8,6 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,7 +20,6 @@ from postroom.channels.runner import ChannelRunner, ChannelSetup
 from postroom.clock import Clock
 from postroom.errors import PostroomError
 from postroom.office.chat_preferences import BusyMode, NoiseLevel
-from postroom.office.files import Folders
 from postroom.office.intake.intake import Also, Incoming, IntakeResult
 from postroom.office.pairing import Pairings
 from postroom.runtime import Room
@@ -44,6 +42,7 @@ class _Running(msgspec.Struct, frozen=True):
     runner: ChannelRunner
     task: asyncio.Task[None]
     options: Mapping[str, Any]
+    files_url: str
 
 
 class ChannelRunners:
@@ -51,7 +50,6 @@ class ChannelRunners:
         self,
         room: Room,
         control: OfficeControl,
-        home: Path,
         clock: Clock,
         environment: Mapping[str, str] = os.environ,
         restart: Callable[[], None] | None = None,
@@ -59,7 +57,6 @@ class ChannelRunners:
         self._restart = restart
         self._room = room
         self._control = control
-        self._home = home
         self._clock = clock
         self._environment = environment
         self._running: dict[str, _Running] = {}
@@ -136,7 +133,11 @@ class ChannelRunners:
         try:
             options = read_options(settings, name, self._environment)
             running = self._running.get(name)
-            if running is not None and running.options == options and not running.task.done():
+            is_same = running is not None and (running.options, running.files_url) == (
+                options,
+                settings.files.url,
+            )
+            if running is not None and is_same and not running.task.done():
                 return
             if running is None and name in self._problems and self._problems[name][1] == options:
                 return
@@ -154,7 +155,7 @@ class ChannelRunners:
         channel = kind.build(name, options)
         self._problems.pop(name, None)
         settings = self._control.settings
-        files = self._home / "files"
+        files = self._control.office.files
         pairings = Pairings(self._room, self._clock)
         commands = ChatCommands(
             self._room,
@@ -173,15 +174,13 @@ class ChannelRunners:
             interrupt=self._interrupt,
             steer=self._steer,
             files=files,
-            # What agents send was copied there when they answered.
-            folders=Folders(allowed=(files,), closed=(self._home,)),
             file_bytes=settings.limits.file_bytes,
             max_age_s=float(options.get("max_age_hours", 24)) * 3600,
             unconfirmed_s=None if dead_days is None else dead_days * DAY_S,
         )
         runner = ChannelRunner(self._room, name, channel, setup, self._clock)
         task = asyncio.create_task(runner.run(), name=f"channel {name}")
-        self._running[name] = _Running(runner, task, options)
+        self._running[name] = _Running(runner, task, options, settings.files.url)
         return runner
 
     def _read_rules(self, name: str, options: Mapping[str, Any]) -> ChatRules:

@@ -14,6 +14,7 @@ from postroom.clock import Clock
 from postroom.errors import PostroomError
 from postroom.office.agents.room_changes import settle, sweep
 from postroom.office.events import translator
+from postroom.office.object_files import open_files
 from postroom.office.office import Office
 from postroom.office.plugins import PluginRegistry, named
 from postroom.runtime import Room
@@ -88,6 +89,7 @@ class OfficeReloader:
             plugins=self._plugins,
             tools=self._tools,
             host="" if settings.workspace.shared else self._host,
+            files=open_files(settings, self._home),
         )
 
     async def open(self) -> None:

@@ -243,9 +243,7 @@ async def opened(
             await stack.enter_async_context(told.running())
         channels: ChannelControl = NoChannels()
         if ProcessRole.CHANNELS in plan.roles:
-            channels = runners = ChannelRunners(
-                room, control, plan.home.path, clock, plan.environment, restart
-            )
+            channels = runners = ChannelRunners(room, control, clock, plan.environment, restart)
             stack.push_async_callback(runners.close)
             following = asyncio.create_task(runners.watch())
             stack.push_async_callback(_ended, following)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -11,7 +10,8 @@ from postroom.channels.markdown import parse
 from postroom.channels.model import Choice, Piece, PieceKind
 from postroom.channels.splitting import split
 from postroom.channels.styled_text import StyledText
-from postroom.office.files import FileRefused, Folders, check_outgoing
+from postroom.office.files import FileRefused
+from postroom.office.message_files import FilesAway, MessageFiles, name_of
 from postroom.office.tags import for_people
 from postroom.services.chat_commands import COMMANDS, OF_GUARDS
 
@@ -28,13 +28,13 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     says: tuple[str, ...] = ()
 
 
-def make_pieces(reply: Reply, capabilities: Capabilities, folders: Folders) -> list[Piece]:
+def make_pieces(reply: Reply, capabilities: Capabilities, files: MessageFiles) -> list[Piece]:
     """Files first, then the text in parts; buttons hang on the last part."""
     pieces: list[Piece] = []
     remarks: list[str] = []
     for path in reply.files:
-        if reason := _why_not(path, capabilities, folders):
-            remarks.append(f"(The file {Path(path).name} is not here: {reason}.)")
+        if reason := _why_not(path, capabilities, files):
+            remarks.append(f"(The file {name_of(path)} is not here: {reason}.)")
         else:
             pieces.append(Piece(kind=PieceKind.FILE, path=path))
     text = for_people(reply.text)
@@ -59,13 +59,15 @@ def without_markup(piece: Piece) -> Piece:
     return msgspec.structs.replace(piece, text=StyledText(piece.text.plain()))
 
 
-def _why_not(path: str, capabilities: Capabilities, folders: Folders) -> str | None:
+def _why_not(path: str, capabilities: Capabilities, files: MessageFiles) -> str | None:
     if not capabilities.file_bytes:
         return "this platform takes no files"
     try:
-        found = check_outgoing(path, folders, max_bytes=capabilities.file_bytes)
+        found = files.check(path, max_bytes=capabilities.file_bytes)
     except FileRefused as refusal:
         return refusal.data["reason"]
+    except FilesAway:
+        return None  # it is looked at again when it is sent, and waits until it can be
     return None if found.size else "it is empty"
 
 

@@ -7,7 +7,7 @@ is ours. What may have been sent is never sent again, unless the platform itself
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any, BinaryIO
 
 import msgspec
@@ -31,7 +31,8 @@ from postroom.clock import SECOND, Clock
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
 from postroom.office.chat_preferences import NoiseLevel
-from postroom.office.files import FileRefused, Folders, open_outgoing
+from postroom.office.files import FileRefused
+from postroom.office.message_files import FilesAway, MessageFiles, in_thread
 from postroom.office.ports import RoomPort
 
 log = logging.getLogger("postroom.channels")
@@ -65,10 +66,10 @@ class DeliveryWorker:
         clock: Clock,
         pauses: Pauses,
         *,
-        folders: Folders,
+        files: MessageFiles,
         max_age_s: float = MAX_AGE_S,
     ) -> None:
-        self._folders = folders
+        self._files = files
         self._room = room
         self._name = name
         self._channel = channel
@@ -120,7 +121,7 @@ class DeliveryWorker:
         shown = self._shown.get(message.correlation_id)
         if shown is None:
             return False
-        pieces = degradation.make_pieces(_read_reply(message), self._channel.capabilities, self._folders)
+        pieces = degradation.make_pieces(_read_reply(message), self._channel.capabilities, self._files)
         try:
             await self._channel.edit(*shown, pieces[-1])
         except SendProblem as problem:
@@ -144,7 +145,7 @@ class DeliveryWorker:
             return None
         reply = _read_reply(message)
         pieces = await asyncio.to_thread(
-            degradation.make_pieces, reply, self._channel.capabilities, self._folders
+            degradation.make_pieces, reply, self._channel.capabilities, self._files
         )
         if isinstance(message.body, dict) and "pieces" in message.body:
             # Sent again: they were made for this platform already.
@@ -162,7 +163,7 @@ class DeliveryWorker:
             # Only the first piece points at what it answers.
             address = msgspec.structs.replace(address, reply_to=None)
         try:
-            with self._open_file(piece) as file:
+            async with self._open_file(piece) as file:
                 key = f"{delivery.message.id}/{index}"
                 platform_id = await self._channel.send(address, piece, key, file)
         except SendProblem as problem:
@@ -172,17 +173,19 @@ class DeliveryWorker:
         if delivery.plan.next_piece() is not None:
             await self._save(delivery)
 
-    @contextlib.contextmanager
-    def _open_file(self, piece: Piece) -> Iterator[BinaryIO | None]:
+    @contextlib.asynccontextmanager
+    async def _open_file(self, piece: Piece) -> AsyncIterator[BinaryIO | None]:
         """Checked again: what a path names may have changed since the plan was made."""
         if piece.path is None:
             yield None
             return
         try:
-            with open_outgoing(piece.path, self._folders) as (_, file):
+            async with in_thread(self._files.open(piece.path)) as (_, file):
                 yield file
         except (FileRefused, OSError) as problem:
             raise Undeliverable(str(problem), whole=False) from problem
+        except FilesAway as problem:
+            raise NotSent(str(problem)) from problem
 
     async def _face(self, delivery: _Delivery, index: int, problem: SendProblem) -> None:
         """What a problem means for the piece; those that did not go out are prepared again."""

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -19,8 +18,9 @@ from postroom.kernel import commands as c
 from postroom.kernel.model import Message, NewMessage
 from postroom.office import queues
 from postroom.office.chat_preferences import BusyMode, read_preferences
-from postroom.office.files import receiving, safe_name
+from postroom.office.files import safe_name
 from postroom.office.intake.intake import Also, Incoming, IntakeResult
+from postroom.office.message_files import FilesAway, MessageFiles, in_thread
 from postroom.office.pairing import Admission, SenderRole
 from postroom.office.ports import RoomPort
 from postroom.services.chat_commands import ChatRequest, read_command
@@ -28,6 +28,7 @@ from postroom.services.chat_commands import ChatRequest, read_command
 log = logging.getLogger("postroom.channels")
 
 FETCH_TRIES = 4
+AWAY_CAP_S = 30.0
 NOTICE = "office.notice"
 FAILED = (
     "Your message arrived, but something failed here and no agent has it."
@@ -77,7 +78,7 @@ class Reception:
         *,
         admit: Admit,
         take: OfficeIntake,
-        files: Path,
+        files: MessageFiles,
         file_bytes: int,
         pauses: Pauses,
         rules: ChatRules,
@@ -271,20 +272,27 @@ class Reception:
         if file.size is not None and file.size > self._file_bytes:
             reason = f"it has {file.size} bytes, and at most {self._file_bytes} are taken."
             raise FileUnavailable(name=file.name, reason=reason)
-        for attempt in range(1, FETCH_TRIES + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             try:
                 # Opened before anything is fetched: a full disk is no reason to ask the platform.
-                with receiving(self._files, safe_name(name), max_bytes=self._file_bytes) as target:
+                receiving = self._files.receiving("", safe_name(name), max_bytes=self._file_bytes)
+                async with in_thread(receiving) as target:
                     await self._channel.fetch_file(file, target)
-                return str(target.path)
+                return target.ref
+            except FilesAway as problem:
+                # The message waits with its file: it is safe where it is, and the person has not been told
+                # anything.
+                log.warning("%s: the file %s waits: %s", self._name, file.name, problem)
+                await self._pauses.sleep(min(AWAY_CAP_S, 2.0 ** (attempt - 1)))
             except BodyTooLarge:
                 reason = f"it is larger than {self._file_bytes} bytes."
                 raise FileUnavailable(name=file.name, reason=reason) from None
             except FileUnavailable:
-                if attempt == FETCH_TRIES:
+                if attempt >= FETCH_TRIES:
                     raise
                 await self._pauses.sleep(2.0 ** (attempt - 1))
-        raise AssertionError("unreachable")
 
     def _tell(self, received: ReceivedMessage, text: str, key: str) -> tuple[c.Command, ...]:
         message = NewMessage(

@@ -6,7 +6,6 @@ Of several processes one runs it, by a lease in the store.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import msgspec
 
@@ -35,7 +34,8 @@ from postroom.errors import StoreClosed
 from postroom.kernel import commands as c
 from postroom.kernel.model import Message
 from postroom.office import queues
-from postroom.office.files import MAX_FILE_BYTES, Folders
+from postroom.office.files import MAX_FILE_BYTES
+from postroom.office.message_files import MessageFiles
 from postroom.office.ports import RoomPort
 
 log = logging.getLogger("postroom.channels")
@@ -60,9 +60,8 @@ class ChannelSetup(msgspec.Struct, frozen=True, kw_only=True):
 
     admit: Admit
     take: OfficeIntake
-    # Where received files go, and from where files may leave.
-    files: Path
-    folders: Folders
+    # Where received files go, and from where files leave: what agents send was copied there.
+    files: MessageFiles
     file_bytes: int = MAX_FILE_BYTES
     max_age_s: float = MAX_AGE_S
     # So long replies that nobody confirmed are listed; none: for ever.
@@ -245,7 +244,7 @@ class ChannelRunner:
             self._channel,
             self._clock,
             pauses,
-            folders=self._setup.folders,
+            files=self._setup.files,
             max_age_s=self._setup.max_age_s,
         )
 

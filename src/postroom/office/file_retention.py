@@ -5,6 +5,7 @@ A file that goes while its message still waits is told as missing when it is to 
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,15 +17,17 @@ DAY_S = 24 * 3600
 
 
 class FileRetention(msgspec.Struct, frozen=True, kw_only=True):
-    """`days` None keeps for ever, as far as there is room."""
+    """`days` None keeps for ever, as far as there is room. With `only`, what lies elsewhere in the folder is
+    not ours, and stays."""
 
     folder: Path
     days: float | None = 30
     most_bytes: int = 10 * 1024**3
+    only: re.Pattern[str] | None = None
 
     def tidy(self, now: int) -> int:
         """Remove what is too old, and the oldest of what is too much; how many files that was."""
-        files = sorted(_files(self.folder))
+        files = sorted(each for each in _files(self.folder) if self._is_ours(each[2]))
         oldest = float("-inf") if self.days is None else now / SECOND - self.days * DAY_S
         total = sum(size for _, size, _ in files)
         removed = 0
@@ -38,6 +41,9 @@ class FileRetention(msgspec.Struct, frozen=True, kw_only=True):
         if removed:
             _remove_empty(self.folder)
         return removed
+
+    def _is_ours(self, path: str) -> bool:
+        return self.only is None or self.only.fullmatch(os.path.relpath(path, self.folder)) is not None
 
 
 def _files(folder: Path) -> Iterator[tuple[float, int, str]]:

@@ -56,9 +56,9 @@ class Folders(msgspec.Struct, frozen=True):
     closed: tuple[Path, ...] = ()
 
     @classmethod
-    def of_agent(cls, workspace: Path, home: Path) -> "Folders":
-        """An agent's own workspace and the room's `files/`; nothing else of the room."""
-        return cls(allowed=(workspace, home / "files"), closed=(home,))
+    def of_agent(cls, workspace: Path, home: Path, files: Path | None = None) -> "Folders":
+        """An agent's own workspace and the files of the room; nothing else of it."""
+        return cls(allowed=(workspace, files or home / "files"), closed=(home,))
 
     def admit(self, real: Path) -> bool:
         """Whether a path that has no links left in it lies in an allowed folder."""
@@ -194,10 +194,11 @@ def safe_name(name: str) -> str:
 
 
 class Receiving:
-    """A file that is being received: it is new, and takes up to `max_bytes`."""
+    """A file that is being received: it is new, and takes up to `max_bytes`. A message names it by `ref`."""
 
     def __init__(self, path: Path, file: BinaryIO, max_bytes: int) -> None:
         self.path = path
+        self.ref = str(path)
         self.size = 0
         self._file = file
         self._max_bytes = max_bytes

@@ -16,7 +16,7 @@ from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel.ledger import Event
 from postroom.office import queues
 from postroom.office.combined_replies import ReplyCombiner
-from postroom.office.file_retention import FileRetention
+from postroom.office.message_files import FilesAway
 from postroom.office.ports import RoomPort
 
 log = logging.getLogger("postroom.clerk")
@@ -43,6 +43,10 @@ class Keeping(Protocol):
     async def flush(self) -> None: ...
 
 
+class TidyFiles(Protocol):
+    def tidy(self, now: int) -> int: ...
+
+
 class LedgerFollower:
     def __init__(
         self,
@@ -51,7 +55,7 @@ class LedgerFollower:
         duties: Sequence[Duty] = (),
         keepers: Sequence[Keeping] = (),
         *,
-        shelf: FileRetention | None = None,
+        shelf: TidyFiles | None = None,
         clock: Clock | None = None,
         lease_s: float = 20.0,
     ) -> None:
@@ -119,7 +123,10 @@ class LedgerFollower:
     async def remove_old_files(self) -> None:
         """By a clock that jumped ahead everything is old, so not right after that."""
         if self._shelf is not None and self._room.may_delete():
-            await asyncio.to_thread(self._shelf.tidy, self._clock.now())
+            try:
+                await asyncio.to_thread(self._shelf.tidy, self._clock.now())
+            except FilesAway as error:
+                log.warning("old files stay for now: %s", error)
 
     async def _gather(self) -> None:
         """Conversations whose time-out has come."""

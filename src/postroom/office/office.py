@@ -16,7 +16,6 @@ from postroom.office.agent_hosts import AgentHosts
 from postroom.office.chat_files import Chats
 from postroom.office.combined_replies import ReplyCombiner
 from postroom.office.failure_notices import FailureNotices
-from postroom.office.file_retention import FileRetention
 from postroom.office.files import Folders
 from postroom.office.guards import pauses
 from postroom.office.guards.admission_check import AdmissionCheck
@@ -32,6 +31,7 @@ from postroom.office.lanes.lane_signals import LaneSignals
 from postroom.office.lanes.slots import Slots
 from postroom.office.lanes.turn_runner import TurnDependencies, Worker
 from postroom.office.ledger_follower import LedgerFollower
+from postroom.office.message_files import HomeFiles, MessageFiles
 from postroom.office.pairing import Pairings
 from postroom.office.plugins import HookContext, PluginRegistry
 from postroom.office.ports import RoomPort
@@ -66,6 +66,7 @@ class Office:
         plugins: PluginRegistry | None = None,
         tools: Callable[[str, str], Path | None] | None = None,
         host: str = "",
+        files: MessageFiles | None = None,
     ) -> None:
         self._room = room
         self._hosts = AgentHosts(room, host)
@@ -73,6 +74,11 @@ class Office:
         self._user_home = home
         self._plugins = plugins
         self._folder = folder or home_folder()
+        self._files = files or HomeFiles(
+            self._folder,
+            days=settings.retention.files_days,
+            most_bytes=settings.limits.files_folder_bytes,
+        )
         self._directory = OfficeDirectory.of(settings)
         present = settings.present_agents()
         self._clock = clock or SystemClock()
@@ -92,13 +98,14 @@ class Office:
             ),
             hosts=self._hosts,
             rules=_rules(settings),
-            replies=_reply_rules(settings, self._folder),
+            replies=_reply_rules(settings, self._files),
             lease_s=settings.limits.lease_s,
             verbose=settings.replies.detail == "verbose",
             plugins=plugins,
         )
         self._lanes = [
-            Lane(room, _worker(settings, agent, home, self._folder, tools), deps) for agent in present
+            Lane(room, _worker(settings, agent, home, self._folder, self._files, tools), deps)
+            for agent in present
         ]
         self._signals = LaneSignals(room, self._look_up_here, self._interrupt_here, self._steer_here)
         self._defaults = Defaults(room, settings.channels.defaults)
@@ -110,11 +117,7 @@ class Office:
             ReplyCombiner(room, deps.replies),
             [FailureNotices(room), ReviewNotices(room, self._pairings)],
             chats,
-            shelf=FileRetention(
-                folder=self._folder / "files",
-                days=settings.retention.files_days,
-                most_bytes=settings.limits.files_folder_bytes,
-            ),
+            shelf=self._files,
             clock=self._clock,
             lease_s=settings.limits.lease_s,
         )
@@ -135,6 +138,11 @@ class Office:
         self._going: list[asyncio.Task[None]] = []
         self._hearing: asyncio.Task[None] | None = None
         self._running: list[asyncio.Task[None]] = []
+
+    @property
+    def files(self) -> MessageFiles:
+        """Those that come in and go out with messages."""
+        return self._files
 
     @property
     def schedules(self) -> Schedules:
@@ -341,13 +349,13 @@ def _answering(settings: Settings) -> Answering:
     )
 
 
-def _reply_rules(settings: Settings, folder: Path) -> ReplyRules:
+def _reply_rules(settings: Settings, files: MessageFiles) -> ReplyRules:
     return ReplyRules(
         signature=settings.replies.signature,
         long_text_chars=settings.replies.long_text_chars,
         file_bytes=settings.limits.file_bytes,
         files_per_message=settings.limits.files_per_message,
-        files=folder / "files",
+        files=files,
     )
 
 
@@ -356,6 +364,7 @@ def _worker(
     agent: str,
     home: Path | None,
     folder: Path,
+    files: MessageFiles,
     tools: Callable[[str, str], Path | None] | None = None,
 ) -> Worker:
     own = settings.present_agents()[agent]
@@ -364,7 +373,7 @@ def _worker(
     return Worker(
         agent=agent,
         workspace=workspace,
-        folders=Folders.of_agent(workspace, folder),
+        folders=Folders.of_agent(workspace, folder, files.root),
         tools=tools,
         choices=(
             Choice(*settings.choice_of(agent)),
@@ -372,7 +381,7 @@ def _worker(
         ),
         system_prompt=lambda: brief(settings, agent, home).text,
         permissions=Permissions(settings.permissions_of(agent)),
-        sandbox=sandbox_for(settings, agent, home, folder),
+        sandbox=sandbox_for(settings, agent, home, folder, files.root),
         limits=TurnLimits(
             wall_clock=own.turn_timeout_s or guards.turn_timeout_s,
             idle=guards.idle_timeout_s,

@@ -6,8 +6,11 @@ from postroom.providers.protocol import Sandbox, SandboxMode
 from postroom.settings.model import Settings, expanded
 
 
-def sandbox_for(settings: Settings, agent: str, user_home: Path | None, folder: Path) -> Sandbox:
-    """`folder` is the room's own: its token, settings, store and logs. Folders of the other agents stay
+def sandbox_for(
+    settings: Settings, agent: str, user_home: Path | None, folder: Path, files: Path | None = None
+) -> Sandbox:
+    """`folder` is the room's own: its token, settings, store and logs; `files` are those of messages, if they
+    are not in it. Folders of the other agents stay
     closed, also where one lies inside of this agent's."""
     own = settings.present_agents()[agent]
     security = settings.security
@@ -16,7 +19,7 @@ def sandbox_for(settings: Settings, agent: str, user_home: Path | None, folder: 
     workspace = settings.agent_directory(agent, user_home)
     return Sandbox(
         mode=SandboxMode(settings.sandbox_of(agent)),
-        readable=(folder / "files", *_paths((*security.readable, *own.readable), user_home)),
+        readable=(files or folder / "files", *_paths((*security.readable, *own.readable), user_home)),
         writable=_paths((*security.writable, *own.writable), user_home),
         hidden=(
             folder,

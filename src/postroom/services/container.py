@@ -16,7 +16,7 @@ from postroom.services.authentication import Authentication
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, ServiceCall
 from postroom.services.claims import Claims
-from postroom.services.context import OWN_SCOPES, ServiceContext
+from postroom.services.context import OWN_SCOPES, EraseFiles, ServiceContext
 from postroom.services.dead_letters import DeadLetters
 from postroom.services.erasure import Erasures
 from postroom.services.housekeepers import Housekeepers
@@ -71,6 +71,7 @@ class Services:
         closing: asyncio.Event | None = None,
         own_scopes: frozenset[str] = OWN_SCOPES,
         agent_queues: Callable[[str], Sequence[str]] = lambda agent: (),
+        erase_files: EraseFiles = lambda refs: None,
     ) -> None:
         self._context = context = ServiceContext(
             room,
@@ -79,6 +80,7 @@ class Services:
             closing=closing,
             own_scopes=own_scopes,
             agent_queues=agent_queues,
+            erase_files=erase_files,
         )
         self.authentication = Authentication(context, rates)
         self.scopes = Scopes(context)

@@ -23,9 +23,13 @@ OWN_SCOPES = frozenset({"office"})
 ASKING = frozenset({"reviews"})
 
 
+EraseFiles = Callable[[Sequence[str]], None]
+
+
 class ServiceContext:
     """`closing` is set when nobody is to wait any more. `own_scopes` of the room's own tenant are for the
-    owner, and for keys that are bound to them. `agent_queues` tells which work queues an agent was given."""
+    owner, and for keys that are bound to them. `agent_queues` tells which work queues an agent was given;
+    `erase_files` removes files of the office's own messages, and blocks."""
 
     def __init__(
         self,
@@ -36,6 +40,7 @@ class ServiceContext:
         closing: asyncio.Event | None = None,
         own_scopes: frozenset[str] = OWN_SCOPES,
         agent_queues: Callable[[str], Sequence[str]] = lambda agent: (),
+        erase_files: EraseFiles = lambda refs: None,
     ) -> None:
         self.room = room
         self.clock = clock or room.clock
@@ -43,6 +48,7 @@ class ServiceContext:
         self.closing = closing or asyncio.Event()
         self.rights = RightsCache()
         self.agent_queues = agent_queues
+        self.erase_files = erase_files
         self._own_scopes = own_scopes
         self._names: dict[int, tuple[str, str]] = {}
         self._ids: PublicIds | None = None

@@ -24,7 +24,7 @@ from postroom.kernel.model import Message, NewMessage
 from postroom.kernel.states import OPEN, State
 from postroom.office import message_rows, queues, traces
 from postroom.office.events.derive import client_id
-from postroom.office.files import Folders, check_outgoing
+from postroom.office.files import FileRefused
 from postroom.office.guards import budgets
 from postroom.office.intake.intake import Incoming
 from postroom.office.lanes.batches import text_of
@@ -35,6 +35,7 @@ from postroom.services.callers import Caller, CallerKind
 from postroom.services.errors import AccessRefused
 from postroom.services.office_context import (
     OfficeContext,
+    OfficeControl,
     OfficeService,
     require_member,
     require_owner,
@@ -44,7 +45,6 @@ from postroom.services.office_context import (
 
 if TYPE_CHECKING:
     from postroom.runtime import Room
-    from postroom.settings.sections import LimitSettings
 
 MOST = 1000
 SEARCHED = 1000
@@ -168,7 +168,7 @@ class ConversationService(OfficeService):
             platform_id=message_id,
             fresh=draft.message_id is None,
             agent=draft.agent,
-            files=await self._check_files(draft.files, control.settings.limits),
+            files=await self._check_files(draft.files, control),
         )
         try:
             taken = await control.office.take_in(incoming)
@@ -182,15 +182,15 @@ class ConversationService(OfficeService):
             control.office.steer(draft.channel, draft.sender_id or "")
         return SentMessage(message_id, taken.notice, bool(taken.receipts))
 
-    async def _check_files(self, paths: tuple[str, ...], limits: "LimitSettings") -> tuple[str, ...]:
-        """Files that came in before, as whole paths; one that may not be read by agents refuses all."""
+    async def _check_files(self, paths: tuple[str, ...], control: OfficeControl) -> tuple[str, ...]:
+        """Files that came in before, as messages name them; one that may not be read refuses all."""
+        limits = control.settings.limits
         if len(paths) > limits.files_per_message:
             raise InvalidField("files", f"has {len(paths)}, at most {limits.files_per_message} at once")
-        folders = Folders((self._context.home / "files",))
+        files = control.office.files
 
         def check() -> tuple[str, ...]:
-            checked = [check_outgoing(path, folders, max_bytes=limits.file_bytes) for path in paths]
-            return tuple(str(each.path) for each in checked)
+            return tuple(files.admit(path, max_bytes=limits.file_bytes) for path in paths)
 
         return await asyncio.to_thread(check) if paths else ()
 
@@ -242,7 +242,8 @@ class ConversationService(OfficeService):
             team = control.office.directory.common_team(caller.name, found.agent, found.team)
             if team is None or found.agent == caller.name:
                 raise NotTeammates(agent=caller.name, to=to)
-            [receipt] = await room.run(outcomes.handed(cause, caller.name, found.agent, text, team, TOOLS))
+            note = await asyncio.to_thread(control.office.files.refer, text)
+            [receipt] = await room.run(outcomes.handed(cause, caller.name, found.agent, note, team, TOOLS))
             return receipt.id
         message_id = short_id(TOOLS)
         incoming = Incoming(
@@ -327,7 +328,7 @@ class ConversationService(OfficeService):
             sender=said.sender,
             sender_id=said.sender_id,
             agent=said.agent,
-            files=list(said.files) or None,
+            files=await self._keep_files(said.files, control) or None,
             correlation_id=f"{said.channel}:{message_id}",
             source_type="agent" if said.agent else "user",
             source_id=said.agent or said.sender,
@@ -336,6 +337,22 @@ class ConversationService(OfficeService):
         unit = (queues.open_outbox(said.channel), publish)
         await room.run(c.Unit(commands=unit, actor=room.actor))
         return message_id
+
+    async def _keep_files(self, paths: tuple[str, ...], control: OfficeControl) -> list[str]:
+        """As every host can send them. What may not be sent is told when it should be."""
+        files = control.office.files
+
+        def keep(path: str) -> str:
+            try:
+                return files.admit(path, max_bytes=control.settings.limits.file_bytes)
+            except FileRefused:
+                return path
+
+        return (
+            [await asyncio.to_thread(keep, path) for path in paths]
+            if control.settings.files.url
+            else list(paths)
+        )
 
     async def acknowledge(self, caller: Caller, numbers: Sequence[int]) -> None:
         """They are delivered. One that is not known, or was acknowledged before, is no error."""

@@ -1,5 +1,6 @@
 """Carrying out an erasure step by step, over the hot store and the lake, and leaving its proof."""
 
+import asyncio
 import hashlib
 import secrets
 import uuid
@@ -14,7 +15,7 @@ from postroom.kernel.access.permissions import Permission
 from postroom.kernel.erasure import subject as erasure
 from postroom.kernel.erasure.steps import ErasureStep
 from postroom.kernel.erasure.subject import Subject
-from postroom.kernel.model import Scope
+from postroom.kernel.model import Message, Scope
 from postroom.services import documents
 from postroom.services.access import Access
 from postroom.services.callers import Caller
@@ -25,6 +26,7 @@ Reach = tuple[int, ...] | None
 """The queues in which a caller may erase; None: all."""
 DONE = "completed"
 MODES = ("erase", "redact")
+FILES_AT_ONCE = 500
 
 
 class JobDone(Conflict):
@@ -160,6 +162,7 @@ class Erasures(Service):
         await self._run(_put(call, msgspec.structs.replace(job, status="running")))
         lake, in_lake = self._context.lake, None
         try:
+            await self._erase_files(call, job, reach)
             free, claimed = await self._walk(call, job, reach, execute=True)
             await self._erase_echoes(call, free)
             if lake is not None:
@@ -181,6 +184,21 @@ class Erasures(Service):
             await call.commit(_put(call, waiting))
             return waiting
         return await self._finish(call, job, free, in_lake)
+
+    async def _erase_files(self, call: ServiceCall, job: ErasureJob, reach: Reach) -> None:
+        """What came and went with them. Before them: a name that is erased leads to no file any more. Only
+        the office's own messages name files that are ours to remove."""
+        scope = await call.look(lambda access: access.scope(job.scope))
+        if job.mode != "erase" or not self._context.is_own(scope):
+            return
+        free, _ = await self._walk(call, job, reach, execute=False)
+        room = self._context.room
+        for at in range(0, len(free), FILES_AT_ONCE):
+            some = free[at : at + FILES_AT_ONCE]
+            found = (await room.look(lambda reader, some=some: reader.get_many(some))).values()
+            refs = [ref for each in found for ref in _files_of(room.to_message(each))]
+            if refs:
+                await asyncio.to_thread(self._context.erase_files, refs)
 
     async def _finish(
         self, call: ServiceCall, job: ErasureJob, ids: list[str], in_lake: int | None
@@ -265,6 +283,12 @@ class Erasures(Service):
 
     async def _run(self, command: c.Command) -> Any:
         return await self._context.room.run(command)
+
+
+def _files_of(message: Message) -> list[str]:
+    """Those of the message, and of the answer that was given to it."""
+    answered = message.result.get("files") if isinstance(message.result, dict) else None
+    return [*message.files, *(answered if isinstance(answered, list) else ())]
 
 
 def _enter(access: Access, scope: str) -> tuple[Scope, Reach]:

@@ -1,5 +1,5 @@
-"""Files of chats: what people send along with a message, and what agents give back. All lie in the room's
-folder `files/`; no other is ever read or written."""
+"""Files of chats: what people send along with a message, and what agents give back. All lie where the office
+keeps files of messages; no other is ever read or written."""
 
 import asyncio
 from collections.abc import AsyncIterable, Generator
@@ -9,7 +9,8 @@ from typing import BinaryIO
 import msgspec
 
 from postroom.errors import NotFound
-from postroom.office.files import FileRefused, Folders, OutFile, open_outgoing, receiving
+from postroom.office.files import FileRefused, OutFile
+from postroom.office.message_files import in_thread
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_member, require_viewer
 
@@ -38,20 +39,21 @@ class OpenFile(msgspec.Struct, frozen=True):
 
 class FileService(OfficeService):
     async def save(self, caller: Caller, name: str, pieces: AsyncIterable[bytes]) -> str:
-        """Its path, by which a message can bring it along. If the pieces end early, nothing stays."""
+        """Its name, by which a message can bring it along. If the pieces end early, nothing stays."""
         require_member(caller)
-        limits = (await self._context.control()).settings.limits
-        with receiving(self._context.home / "files" / FOLDER, name, max_bytes=limits.file_bytes) as taken:
+        control = await self._context.control()
+        most = control.settings.limits.file_bytes
+        async with in_thread(control.office.files.receiving(FOLDER, name, max_bytes=most)) as taken:
             async for piece in pieces:
                 await asyncio.to_thread(taken.write, piece)
-        return str(taken.path)
+        return taken.ref
 
     async def open(self, caller: Caller, path: str) -> OpenFile:
         require_viewer(caller)
-        folders = Folders((self._context.home / "files",))
+        files = (await self._context.control()).office.files
         stack = ExitStack()
         try:
-            found, file = await asyncio.to_thread(stack.enter_context, open_outgoing(path, folders))
+            found, file = await asyncio.to_thread(stack.enter_context, files.open(path))
         except FileRefused:
             raise FileNotFound(path=path[:200]) from None
         return OpenFile(found, file, stack)

@@ -22,7 +22,7 @@ from postroom.stores.sqlite.wal_frames import LogIndex, LogPosition, LogUnsteady
 from postroom.terminal.cli.backup_targets import FolderTarget, open_target
 from postroom.terminal.cli.readonly import ReadOnlyFile
 from postroom.terminal.cli.verify import verify
-from tests.pipeline.object_store import object_store
+from tests.object_store import object_store
 
 WRITER = """
 import sys

@@ -97,7 +97,7 @@ class Lane:
         except PostroomError as error:
             log.warning("what came for the turn of @%s waits for the next: %s", self._agent, error)
             return
-        taken = {message.id: message for message in mail if self._runner.take_more(message)}
+        taken = {message.id: message for message in mail if await self._runner.take_more(message)}
         self._claimed |= taken
         await self._release([each for each in mail if each.id not in taken])
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -14,7 +15,7 @@ from postroom.kernel.model import Message
 from postroom.office import queues
 from postroom.office.agent_hosts import AgentHosts
 from postroom.office.chat_preferences import NoiseLevel
-from postroom.office.files import Folders
+from postroom.office.files import FileRefused, Folders
 from postroom.office.guards.admission_check import AdmissionCheck
 from postroom.office.guards.admissions import TurnAdmission
 from postroom.office.guards.budgets import DOLLAR
@@ -22,6 +23,7 @@ from postroom.office.guards.metering import metered
 from postroom.office.intake.routing import OfficeDirectory
 from postroom.office.lanes.batches import Batch, address_text, is_combined, text_of
 from postroom.office.lanes.slots import Slots, Starting
+from postroom.office.message_files import FilesAway, MessageFiles, ReferredText
 from postroom.office.plugins import HookContext, PluginRegistry, fitting
 from postroom.office.ports import RoomPort
 from postroom.office.sessions import ProviderSession, Sessions
@@ -49,6 +51,11 @@ from postroom.providers.registry import Choice, Registry
 from postroom.providers.steering import Steering
 
 log = logging.getLogger("postroom.office")
+
+T = TypeVar("T")
+
+AWAY_S = 1.0
+AWAY_CAP_S = 30.0
 
 OUTGROWN = "_(The conversation no longer fits into the model. I went on in a new session, with a summary.)_"
 LOST = "_(The earlier session is gone from the agent's program. I went on in a new one, with a summary.)_"
@@ -100,6 +107,7 @@ class TurnRunner:
         """For its provider, as the store had it when the batch in hand came; only its lane changes it."""
         self._steering = Steering()
         self._joined: list[Message] = []
+        self._paths: Mapping[str, str] = {}
 
     @property
     def is_steerable(self) -> bool:
@@ -120,9 +128,10 @@ class TurnRunner:
         """Whether the turn in hand took more, and has its answer now."""
         return self._steering.is_over
 
-    def take_more(self, message: Message) -> bool:
+    async def take_more(self, message: Message) -> bool:
         """Into the turn in hand: then it is settled with it."""
-        if not self._steering.offer(address_text(message)):
+        paths = await self.fetch_files([message])
+        if not self._steering.offer(with_paths(address_text(message), paths)):
             return False
         self._joined.append(message)
         return True
@@ -161,14 +170,16 @@ class TurnRunner:
     async def _serve(self, batch: Batch, admission: TurnAdmission, progress: TurnProgress) -> None:
         deps, agent = self._deps, self._worker.agent
         log.info("@%s begins: %s", agent, _named(batch))
+        self._paths = await self.fetch_files(batch.messages)
         session = await deps.sessions.of(batch.primary, agent)
         turn, batch = await self._take_turn(batch, session, admission, progress)
         if session.begun and _cannot_go_on(turn):
             session = await self._renew(batch, session, turn)
             turn, batch = await self._take_turn(batch, session, admission, self._progress(batch))
-        reply = ReplyText("")
+        reply, handed = ReplyText(""), ReferredText("")
         if isinstance(turn.verdict, Finished):
             answer = turn.verdict.text
+            handed = await self._refer(answer)
             notes = [] if session.carried is None else [LOST if session.lost else OUTGROWN]
             notes += [CUT] if turn.verdict.stop_reason else []
             notes += outcomes.told_of_denials(agent, turn.denied, self._worker.permissions)
@@ -176,22 +187,57 @@ class TurnRunner:
             reply = await self._reply(batch.primary, answer, turn, notes)
         remembered = deps.sessions.after(session, turn, _prompt(batch, session))
         remembered.append(admission.settle(served=isinstance(turn.verdict, Finished)))
-        await self._settle(batch, turn, reply, remembered)
+        await self._settle(batch, turn, reply, handed, remembered)
+
+    @property
+    def _files(self) -> MessageFiles | None:
+        return self._deps.replies.files
+
+    async def fetch_files(self, messages: Sequence[Message]) -> dict[str, str]:
+        """Where the agent's program finds what came along with them, by the names that messages have for it.
+        Nothing is begun without a file that is only away."""
+        files = self._files
+        if files is None:
+            return {}
+        found: dict[str, str] = {}
+        for ref in dict.fromkeys(ref for message in messages for ref in message.files):
+            try:
+                found[ref] = str(await self._wait_for_files(lambda ref=ref: files.fetch(ref)))
+            except FileRefused as refusal:
+                log.warning("@%s: %s", self._worker.agent, refusal)
+        return found
+
+    async def _refer(self, text: str) -> ReferredText:
+        return ReferredText(text) if self._files is None else await asyncio.to_thread(self._files.refer, text)
+
+    async def _wait_for_files(self, act: Callable[[], T]) -> T:
+        """A turn costs money, and what it is about was promised: neither is given up because files cannot be
+        reached for a while."""
+        pause = AWAY_S
+        while True:
+            try:
+                return await asyncio.to_thread(act)
+            except FilesAway as away:
+                log.warning("the turn of @%s waits: %s", self._worker.agent, away)
+            await asyncio.sleep(pause)
+            pause = min(AWAY_CAP_S, pause * 2)
 
     async def _settle(
         self,
         batch: Batch,
         turn: TurnResult,
         reply: ReplyText,
+        handed: ReferredText,
         remembered: list[c.Command],
         closed: frozenset[str] = frozenset(),
     ) -> None:
         """Together, or not at all. What only rode along and was cancelled meanwhile is left behind; of
-        teammates and rooms that are `closed` to mail, the reply tells."""
+        teammates and rooms that are `closed` to mail, the reply tells. `handed` is the answer as teammates on
+        any host get it."""
         agent, deps, verdict = self._worker.agent, self._deps, turn.verdict
         if isinstance(verdict, Finished):
             commands = outcomes.finished(
-                batch, agent, turn, verdict.text, reply, deps.directory, deps.rules, closed
+                batch, agent, turn, handed, reply, deps.directory, deps.rules, closed
             )
         elif verdict.kind is ErrorKind.RATE_LIMIT:
             commands = await self._limited(batch, turn, verdict)
@@ -205,14 +251,14 @@ class TurnRunner:
             rest = batch.without(lost.data["message_id"])
             if rest is None:
                 raise
-            await self._settle(rest, turn, reply, remembered, closed)
+            await self._settle(rest, turn, reply, handed, remembered, closed)
         except (QueueClosed, QueueFull, QueueNotFound) as error:
             queue = error.data["queue"]
             if queue in closed or not queues.is_among_agents(queue):
                 raise
             log.warning("what @%s hands on to %s is left out: %s", agent, queue, error)
             reply = outcomes.unreached(reply, agent, queue, error)
-            await self._settle(batch, turn, reply, remembered, closed | {queue})
+            await self._settle(batch, turn, reply, handed, remembered, closed | {queue})
         else:
             _note(agent, batch, turn)
 
@@ -243,7 +289,8 @@ class TurnRunner:
         signature = primary.metadata.get("signature")
         if isinstance(signature, bool):
             rules = msgspec.structs.replace(rules, signature=signature)
-        reply = await asyncio.to_thread(replies.collect, answer, turn.turn_id, folders, rules)
+        reply = await self._wait_for_files(lambda: replies.collect(answer, turn.turn_id, folders, rules))
+        reply = msgspec.structs.replace(reply, text=(await self._refer(reply.text)).text)
         reply = await self._through_plugins(primary, reply)
         if is_combined(primary):
             return msgspec.structs.replace(reply, text="\n\n".join([reply.text, *notes]).strip())
@@ -317,7 +364,7 @@ class TurnRunner:
         worker.workspace.mkdir(parents=True, exist_ok=True)
         return TurnRequest(
             agent_id=worker.agent,
-            prompt=_prompt(batch, session),
+            prompt=with_paths(_prompt(batch, session), self._paths),
             workspace=worker.workspace,
             turn_id=turn_id,
             system_prompt=system_prompt,
@@ -340,6 +387,13 @@ class TurnRunner:
             own = msgspec.structs.replace(own, session_total=total, history=history)
             attempts.append((deps.slots.limit(provider, starting), own))
         return run_with_fallback(attempts)
+
+
+def with_paths(text: str, paths: Mapping[str, str]) -> str:
+    """What a program of this host can open, in the place of what messages name."""
+    for ref, path in paths.items():
+        text = text.replace(ref, path)
+    return text
 
 
 def _named(batch: Batch) -> str:

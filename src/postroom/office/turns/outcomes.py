@@ -14,6 +14,7 @@ from postroom.kernel.model import Message, NewMessage
 from postroom.office import queues
 from postroom.office.intake.routing import OfficeDirectory, Passed, pass_on
 from postroom.office.lanes.batches import Batch, is_combined, team_of, text_of
+from postroom.office.message_files import ReferredText
 from postroom.office.texts import clean, excerpt, fitted
 from postroom.office.turns.replies import ReplyText
 from postroom.office.turns.turn import TurnResult
@@ -44,7 +45,7 @@ def finished(
     batch: Batch,
     agent: str,
     turn: TurnResult,
-    answer: str,
+    answer: ReferredText,
     reply: ReplyText,
     directory: OfficeDirectory,
     rules: TurnRules,
@@ -67,10 +68,10 @@ def finished(
         )
     commands += remember(primary, agent, turn)
     # Last, since clients are told of what was handed on after they are told of the answer.
-    passed = pass_on(answer, agent, directory, team=team_of(primary))
+    passed = pass_on(answer.text, agent, directory, team=team_of(primary))
     return [
         *commands,
-        *(each for each in _hand_on(primary, agent, passed, rules) if each.queue not in closed),
+        *(each for each in _hand_on(primary, agent, passed, rules, answer.refs) if each.queue not in closed),
     ]
 
 
@@ -135,24 +136,30 @@ def _together(batch: Batch) -> list[str]:
     return [talk for talk in dict.fromkeys(talks) if talk and talk != batch.primary.correlation_id]
 
 
-def _hand_on(primary: Message, agent: str, passed: Passed, rules: TurnRules) -> list[c.Publish]:
+def _hand_on(
+    primary: Message, agent: str, passed: Passed, rules: TurnRules, refs: Sequence[str] = ()
+) -> list[c.Publish]:
+    """Files that a note speaks of go along with it."""
     commands: list[c.Publish] = []
     for handoff in passed.handoffs[: rules.mentions]:
         note = _derived(primary, agent, {"text": fitted(handoff.text), "team": handoff.team}, "office.note")
         note.agent = handoff.agent
+        note.files = [ref for ref in refs if ref in handoff.text] or None
         commands.append(c.Publish(queue=queues.inbox(handoff.agent), messages=[note], actor=agent))
     for post in passed.posts[: rules.mentions]:
         body: dict[str, object] = {"text": fitted(post.text), "team": post.team, "post": fitted(post.body)}
         note = _derived(primary, agent, body, "office.post")
         note.channel = "chatroom"
+        note.files = [ref for ref in refs if ref in post.text] or None
         commands.append(c.Publish(queue=queues.room_of(post.team), messages=[note], actor=agent))
     return commands
 
 
-def handed(cause: Message, agent: str, to: str, text: str, team: str, by: str) -> c.Publish:
+def handed(cause: Message, agent: str, to: str, text: ReferredText, team: str, by: str) -> c.Publish:
     """A note to a teammate before the turn has ended. `by` says in a label how the agent sent it."""
-    note = _derived(cause, agent, {"text": fitted(text), "team": team}, "office.note")
+    note = _derived(cause, agent, {"text": fitted(text.text), "team": team}, "office.note")
     note.agent, note.labels = to, {"by": by, "from": agent}
+    note.files = list(text.refs) or None
     return c.Publish(queue=queues.inbox(to), messages=[note], actor=agent)
 
 

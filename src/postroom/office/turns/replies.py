@@ -5,32 +5,32 @@ Files are copied when the answer is given: what is delivered later is what was c
 
 import shutil
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from postroom.errors import BodyTooLarge
 from postroom.office import tags
-from postroom.office.files import FileRefused, Folders, open_outgoing, receiving, safe_name, sort_outgoing
+from postroom.office.files import FileRefused, Folders, open_outgoing, safe_name, sort_outgoing
+from postroom.office.message_files import FilesAway, MessageFiles
 from postroom.office.texts import clean, fitted
 
 ATTACHED = "\n\n_(Full response attached as file)_"
 
 
 class ReplyRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How answers are signed and shortened. `files` is the room's folder for files, None if it has none."""
+    """How answers are signed and shortened. `files` is where files of the room go, None if it has none."""
 
     signature: bool = True
     long_text_chars: int = 4000
     file_bytes: int = 50 * 1024 * 1024
     files_per_message: int = 10
-    files: Path | None = None
+    files: MessageFiles | None = None
 
 
 class ReplyText(msgspec.Struct, frozen=True):
-    """The text as the person reads it, and the whole paths of what is attached. `metadata` is what plugins
-    say about it to the channel."""
+    """The text as the person reads it, and what is attached, by the names that messages have for files.
+    `metadata` is what plugins say about it to the channel."""
 
     text: str
     files: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ def collect(answer: str, turn_id: str, folders: Folders | None, rules: ReplyRule
     notes = [_told(refusal) for refusal in refused]
     for file in allowed:
         try:
-            copies.append(str(_copied(str(file.path), folders, rules, turn_id)))
+            copies.append(_copied(str(file.path), folders, rules, turn_id))
         except FileRefused as refusal:
             notes.append(_told(refusal))
         except BodyTooLarge:
@@ -74,27 +74,33 @@ def finish(
     if len(text) <= rules.long_text_chars:
         return ReplyText(text + signature, reply.files)
     short = text[: rules.long_text_chars]
+    as_text = ReplyText(fitted(text) + signature, reply.files, whole=text + signature)
     if rules.files is None:
-        return ReplyText(fitted(text) + signature, reply.files, whole=text + signature)
-    folder = rules.files / "sent" / safe_name(turn_id)
+        return as_text
+    name = f"response_{turn_id[:8]}.md"
     try:
-        with receiving(folder, f"response_{turn_id[:8]}.md", max_bytes=2**40) as file:
+        with rules.files.receiving(_folder(turn_id), name, max_bytes=2**40) as file:
             file.write((text + signature).encode())
+    except FilesAway:
+        return as_text
     except OSError as error:
         reason = error.strerror or str(error)
         return ReplyText(f"{short}\n\n_(The rest could not be kept: {reason})_{signature}", reply.files)
-    return ReplyText(short + ATTACHED + signature, (*reply.files, str(file.path)), whole=text + signature)
+    return ReplyText(short + ATTACHED + signature, (*reply.files, file.ref), whole=text + signature)
 
 
-def _copied(path: str, folders: Folders, rules: ReplyRules, turn_id: str) -> Path:
+def _copied(path: str, folders: Folders, rules: ReplyRules, turn_id: str) -> str:
     assert rules.files is not None
-    folder = rules.files / "sent" / safe_name(turn_id)
     with (
         open_outgoing(path, folders, max_bytes=rules.file_bytes) as (found, source),
-        receiving(folder, found.name, max_bytes=rules.file_bytes) as target,
+        rules.files.receiving(_folder(turn_id), found.name, max_bytes=rules.file_bytes) as target,
     ):
         shutil.copyfileobj(source, target)
-    return target.path
+    return target.ref
+
+
+def _folder(turn_id: str) -> str:
+    return f"sent/{safe_name(turn_id)}"
 
 
 def _told(refusal: FileRefused) -> str:

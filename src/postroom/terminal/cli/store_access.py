@@ -5,7 +5,7 @@ import getpass
 import json
 import os
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -206,7 +206,7 @@ class CommandContext:
         room = Room(core)
         try:
             await _let_time_pass(room)
-            yield Services(room, clock=self.clock)
+            yield Services(room, clock=self.clock, erase_files=_erase_files)
         finally:
             await room.close()
 
@@ -320,6 +320,15 @@ class CommandContext:
             due = reader.next_due()
         if due is not None and due < self.clock.now() - OVERDUE_S * SECOND:
             self.out.note("nobody has this room open; what has come due since shows with the next claim")
+
+
+def _erase_files(refs: Sequence[str]) -> None:
+    """Of messages of the office in the home, which keeps them where its settings say."""
+    from postroom.app.home import Home
+    from postroom.office.object_files import open_files
+
+    found = Home.of()
+    open_files(found.settings.load(), found.path).forget(refs)
 
 
 def _make_home(path: Path) -> None:
