@@ -18,6 +18,7 @@ from postroom.clock import SystemClock
 from postroom.kernel import commands as c
 from postroom.kernel.model import NewMessage
 from postroom.office import queues
+from postroom.office.message_files import FilesAway
 from postroom.office.pairing import Pairings
 from postroom.providers.protocol import TurnRequest
 from postroom.testing import Attachment, ConnectionDropped, FakeTelegram, RateLimited, ServerFailed
@@ -142,6 +143,51 @@ async def test_files_go_both_ways(telegram: FakeTelegram, tmp_path: Path) -> Non
         assert path.parent == tmp_path / "home" / "files"
         assert await asyncio.to_thread(path.read_bytes) == b"%PDF"
         assert path.name.startswith("telegram_")
+
+
+async def test_while_files_cannot_be_reached_messages_and_answers_wait_and_nothing_is_lost(
+    telegram: FakeTelegram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def act(request: TurnRequest) -> str:
+        (tmp_path / "work" / "lead" / "report.txt").write_text("the report")
+        return "here [send_file: report.txt]"
+
+    async with open_office(tmp_path, telegram, act) as office:
+        (tmp_path / "work" / "lead").mkdir(parents=True, exist_ok=True)
+        await office.pair(ANN)
+        files: Any = office.office.files
+        away = {"receiving", "check", "open"}
+
+        def fail(name: str) -> Any:
+            reach = getattr(files, name)
+
+            def reached(*args: Any, **options: Any) -> Any:
+                if name in away:
+                    raise FilesAway(reason="it is away")
+                return reach(*args, **options)
+
+            return reached
+
+        for name in tuple(away):
+            monkeypatch.setattr(files, name, fail(name))
+        await telegram.write(ANN, "read this", files=[Attachment("plan.pdf", b"%PDF", "application/pdf")])
+        for tries in range(1, 4):
+            await until(lambda tries=tries: caplog.text.count("plan.pdf waits") == tries)
+            await telegram.clock.wait_for_sleepers(1)
+            if tries == 3:
+                away.discard("receiving")
+            telegram.clock.advance(30)
+        await until(lambda: bool(office.asked))
+        # The answer is there, and its file cannot be read for a while.
+        await until(lambda: "cannot be reached" in caplog.text.partition("piece 1 of")[2])
+        assert not [each for each in telegram.transcript.deliveries if "here" in each.text]
+        away.clear()
+        await telegram.clock.wait_for_sleepers(1)
+        telegram.clock.advance(600)
+        await telegram.transcript.wait_for("here")
+        [sent] = [each for each in telegram.transcript.deliveries if each.attachments]
+        assert sent.attachments[0].content == b"the report"
+        assert len(office.asked) == 1
 
 
 async def test_a_file_that_cannot_be_fetched_does_not_keep_the_words_back(office: TelegramOffice) -> None:

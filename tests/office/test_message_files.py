@@ -75,6 +75,20 @@ def test_what_one_host_has_taken_the_other_reads_under_the_same_name(host: OpenH
     assert path.name == Path(ref).name
 
 
+def test_it_is_told_whether_files_can_be_kept(host: OpenHost, tmp_path: Path) -> None:
+    files = host("a")
+    put(files)
+    files.probe()
+    with pytest.raises(FilesAway, match="there is no folder"):
+        SharedFiles(tmp_path / "none", HomeFiles(tmp_path)).probe()
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    with pytest.raises(FilesAway, match="cannot be written"):
+        SharedFiles(tmp_path, HomeFiles(tmp_path)).probe()
+
+
 def test_no_file_takes_the_place_of_another(host: OpenHost) -> None:
     a, b = host("a"), host("b")
     refs = [put(files, name.encode()) for name, files in (("a", a), ("b", b), ("c", a))]
@@ -268,10 +282,11 @@ def test_a_store_that_is_away_is_told_and_nothing_is_half_done(
         lambda: read(files, ref),
         lambda: files.check(ref),
         lambda: files.fetch(ref),
+        files.probe,
         lambda: files.forget([ref]),
         lambda: files.tidy(round(time.time() * SECOND)),
     ]
-    for act in acts[:4] if reason == "no such bucket" else acts:
+    for act in acts[:5] if reason == "no such bucket" else acts:
         with pytest.raises(FilesAway):
             act()
     assert [path for path in files.root.glob("**/*") if path.is_file()] == []

@@ -92,6 +92,10 @@ class MessageFiles(Protocol):
 
     def tidy(self, now: int) -> int: ...
 
+    def probe(self) -> None:
+        """Raises `FilesAway` unless files could be kept there now."""
+        ...
+
 
 class HomeFiles:
     """In the folder `files` of a home, which all its processes see."""
@@ -130,6 +134,9 @@ class HomeFiles:
 
     def tidy(self, now: int) -> int:
         return self._retention.tidy(now)
+
+    def probe(self) -> None:
+        _probe(self.root)
 
 
 class SharedFiles:
@@ -218,6 +225,9 @@ class SharedFiles:
     def tidy(self, now: int) -> int:
         return self._retention.tidy(now)
 
+    def probe(self) -> None:
+        _probe(self.root)
+
     def _path(self, ref: str) -> Path:
         """Only what we named ourselves: no key leads anywhere else."""
         key = ref.removeprefix(PREFIX)
@@ -238,6 +248,13 @@ async def in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
             raise
     else:
         await asyncio.to_thread(manager.__exit__, None, None, None)
+
+
+def _probe(folder: Path) -> None:
+    if not folder.is_dir():
+        raise FilesAway(reason=f"there is no folder {folder}")
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise FilesAway(reason=f"{folder} cannot be written")
 
 
 def name_of(ref: str) -> str:

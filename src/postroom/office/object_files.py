@@ -136,6 +136,13 @@ class ObjectFiles(SharedFiles):
         self._sweep({each["path"] for each in known} - set(old))
         return len(old)
 
+    def probe(self) -> None:
+        with self._asking() as (objects, store):
+            try:
+                next(iter(objects.list(store, chunk_size=1)), None)
+            except FileNotFoundError as error:
+                raise _missing(self._url, error) from None
+
     def _list(self) -> list[dict[str, Any]]:
         """Of a bucket that holds other things too, only what is ours."""
         with self._asking() as (objects, store):

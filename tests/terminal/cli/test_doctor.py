@@ -194,6 +194,15 @@ def test_a_clock_that_was_ahead_and_came_back_is_told(cli: Cli, home: Home) -> N
     assert "postroom doctor --cure clock" in findings["clock"]["text"]
 
 
+def test_files_elsewhere_are_told_by_backup_and_doctor(jobs: Cli, tmp_path: Path) -> None:
+    jobs.ok("settings", "set", "files.url", str(tmp_path / "shared"))
+    told = jobs.ok("backup", str(tmp_path / "copy.db"))
+    assert f"files of messages are in {tmp_path / 'shared'}" in told.err
+    assert levels(jobs, "doctor")["files"] == "bad"
+    (tmp_path / "shared").mkdir()
+    assert levels(jobs, "doctor")["files"] == "ok"
+
+
 def test_a_clock_that_was_ahead_is_cured_after_a_dry_run_and_with_a_backup(cli: Cli, home: Home) -> None:
     home.settings.replace({"agents": {"a": {"provider": "script"}}})
     ahead = ManualClock(SystemClock().now())

@@ -97,6 +97,8 @@ def backup(
         if all_
         else "Not in it: settings, token, files/ and what else is in the home. To take them too: --all",
     )
+    if elsewhere := at.home.settings.load().files.url:
+        at.out.note(f"files of messages are in {elsewhere}, and in no backup of ours: back that up too")
 
 
 def _copy(source: ReadOnlyFile, target: Path) -> None:

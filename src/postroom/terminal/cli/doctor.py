@@ -148,6 +148,7 @@ def _health(
     yield from _handles(shown)
     if not found:
         yield from _port(settings)
+    yield from _files(home, settings)
     free = shutil.disk_usage(home.path).free
     yield DoctorFinding(OK if free > FREE_BYTES else BAD, "disk", f"{free // 1024**2:,} MB free")
     for sentence in find_warnings(settings):
@@ -155,6 +156,21 @@ def _health(
         yield DoctorFinding(WARN, field, problem)
     for agent in settings.present_agents():
         yield _agent(settings, agent)
+
+
+def _files(home: Home, settings: Settings) -> Iterator[DoctorFinding]:
+    """Whether files of messages can be kept where the settings say."""
+    if not settings.files.url:
+        return
+    from postroom.office.message_files import FilesAway
+    from postroom.office.object_files import open_files
+
+    try:
+        open_files(settings, home.path).probe()
+    except FilesAway as away:
+        yield DoctorFinding(BAD, "files", str(away.data["reason"]))
+    else:
+        yield DoctorFinding(OK, "files", settings.files.url)
 
 
 def _install_command(provider: str) -> str:
