@@ -1,5 +1,6 @@
 """Asks a platform whether it takes a channel's settings, and sends a first message, without a server."""
 
+import asyncio
 import os
 import uuid
 
@@ -11,13 +12,15 @@ FIRST = "This is Postroom. The channel works: what you write here reaches your a
 async def check_channel(channel: str, to: str | None = None) -> str:
     """The platform's name; raises what is wrong."""
     from postroom.app.channel_runners import read_options
+    from postroom.app.office_settings import load_settings
     from postroom.channels.errors import SendProblem
     from postroom.channels.kinds import find_kind
     from postroom.channels.model import Address, Piece, PieceKind
     from postroom.channels.styled_text import StyledText
     from postroom.services.system import ChannelRefused
 
-    options = read_options(Home.of().settings.load(), channel, os.environ)
+    settings = await asyncio.to_thread(load_settings, Home.of(), os.environ)
+    options = read_options(settings, channel, os.environ)
     kind = find_kind(str(options.get("platform") or channel))
     client = kind.build(channel, options)
     try:

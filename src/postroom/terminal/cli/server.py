@@ -381,6 +381,7 @@ NEXT = (
 def welcome(out: Output) -> None:
     """`postroom` alone: the server runs afterwards, and the person knows how to go on."""
     from postroom.app import first_run, process
+    from postroom.app.office_settings import load_settings
     from postroom.app.roles import ALL
 
     home = Home.of()
@@ -393,16 +394,17 @@ def welcome(out: Output) -> None:
     _say_ready(out, found)
     if out.as_json:
         return
+    settings = load_settings(home, os.environ)
     if new:
         out.say(f"\nThis is the first start: settings, mail and logs are in {home.path}.")
-        agent = next(iter(home.settings.load().agents.values()))
+        agent = next(iter(settings.present_agents().values()))
         if agent.provider == "script":
             out.say(
                 "No agent program was found (claude, codex, opencode), so the first agent only echoes.\n"
                 "To let it work with a program, a key or a server of yours: postroom setup"
             )
     url = asyncio.run(make_login_link())["url"]
-    name = home.settings.load().default_agent_id()
+    name = settings.default_agent_id()
     out.say("\n" + WELCOME.format(link=url))
     lines = [(line.format(agent=name), about) for line, about in NEXT]
     width = max(len(line) for line, _ in lines)
