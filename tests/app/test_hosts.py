@@ -41,7 +41,18 @@ def until(holds: Callable[[], bool]) -> None:
 def test_a_second_host_with_the_stores_address_and_the_token_has_the_settings_of_the_office(
     tmp_path: Path, url: str, ended: Callable[[HostProcess], HostProcess]
 ) -> None:
-    a = ended(first_host(tmp_path, url, channels={"telegram": {"bot_token": BOT}}))
+    a = HostProcess(tmp_path, "a")
+    handle = f"file:{a.home.secrets}/telegram_bot_token"
+    a = ended(
+        first_host(
+            tmp_path,
+            url,
+            channels={"telegram": {"bot_token": handle}},
+            models={"openai": {"api_key": "env:OPENAI_KEY"}},
+        )
+    )
+    a.home.secrets.mkdir()
+    (a.home.secrets / "telegram_bot_token").write_text(BOT)
     a.start()
     assert "the settings of the office are in the store now" in a.read_log()
     listed = {each["name"]: each for each in a.json("settings", "list")}
@@ -62,6 +73,15 @@ def test_a_second_host_with_the_stores_address_and_the_token_has_the_settings_of
     b.start()
     assert b.json("settings", "get", "agents")["agents"]["coder"]["name"] == "Coder"
     assert list(b.home.settings.document()) == ["workspace"]
+    # A file of the first host means nothing here, so what was in it is sealed in the store.
+    assert b.json("settings", "get", "channels.telegram.bot_token") == {
+        "channels.telegram.bot_token": "********"
+    }
+    assert b.json("settings", "get", "models.openai.api_key") == {"models.openai.api_key": "env:OPENAI_KEY"}
+    a.cli("channel", "setup", "telegram", "--token", f"{BOT}-2-{'x' * 30}".replace(":the", ":AA"))
+    assert sorted(path.name for path in a.home.secrets.iterdir()) == ["telegram_bot_token"]
+    assert (a.home.secrets / "telegram_bot_token").read_text() == BOT
+    b.cli("channel", "setup", "telegram", "--off")
     # Both ways, by whoever runs; and without one, by the command itself.
     a.cli("settings", "set", "default_agent", "coder")
     assert b.json("settings", "get", "default_agent") == {"default_agent": "coder"}

@@ -12,11 +12,12 @@ import pytest
 
 from postroom.app.home import Home
 from postroom.app.joining import NoOfficeThere, OfficeOlder, join_office
-from postroom.app.token_rotation import finish_rotation
+from postroom.app.office_settings import load_settings
+from postroom.app.token_rotation import finish_rotation, rotate_token
 from postroom.errors import InvalidField, StoreFailed, StoreTooNew
 from postroom.runtime import open_sync
 from postroom.services.shared_settings import SharedSettings
-from postroom.settings.errors import TokenDiffers
+from postroom.settings.errors import OwnerTokenMissing, TokenDiffers
 from postroom.stores.postgres import info
 from tests.app.hosts import HostProcess, first_host
 from tests.app.test_hosts import ended, until  # noqa: F401
@@ -131,6 +132,21 @@ def test_a_rotation_that_was_cut_short_is_finished_by_what_the_store_says(
         assert not (home.path / "token.next").exists()
 
 
+def test_an_owner_who_lost_the_token_opens_the_office_again(url: str, home: Home, tmp_path: Path) -> None:
+    with open_sync(url, actor="a", housekeeping=False) as room:
+        SharedSettings(tmp_path / "a.json", lambda: room, lambda is_new: TOKEN).establish(
+            {"agents": {"coder": {}}, "models": {"openai": {"api_key": "sk-a-key-of-mine"}}}
+        )
+    home.make()
+    home.settings.replace({"store": {"url": url}})
+    with pytest.raises(OwnerTokenMissing):
+        rotate_token(home, "another-token-of-the-owner", {})
+    assert rotate_token(home, "another-token-of-the-owner", {}, is_lost=True) == ["models.openai.api_key"]
+    assert home.token.read_text() == "another-token-of-the-owner\n"
+    assert list(load_settings(home, {}).agents) == ["coder"]
+    assert not (home.path / "token.next").exists()
+
+
 def join(host: HostProcess, *words: str, token: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "postroom", "join", *words],
@@ -197,3 +213,9 @@ def test_on_a_file_a_new_token_holds_with_the_next_start(tmp_path: Path, ended: 
     a.env["POSTROOM_TOKEN"] = "a-token-that-was-given"
     refused = a.cli("token", "rotate", "--yes", check=False)
     assert (refused.returncode, "--given" in refused.stderr) == (5, True)
+    before = a.token
+    given = subprocess.run(
+        [sys.executable, "-m", "postroom", "token", "rotate", "--given", "--yes"],
+        env=a.env, input="a-new-token-for-us\n", capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert (given.returncode, "Set it in POSTROOM_TOKEN" in given.stdout, a.token) == (0, True, before)

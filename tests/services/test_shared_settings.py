@@ -241,3 +241,25 @@ def test_a_new_token_seals_all_anew_and_the_old_one_opens_nothing(host: OpenHost
         b.load()
     tokens["now"] = "another-token-of-the-owner"
     assert a.document() == DOCUMENT
+
+
+def test_who_has_lost_the_token_loses_the_secrets_and_nothing_else(
+    host: OpenHost, room: SyncRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = "another-token-of-the-owner"
+    later = host("c", token=new)
+    assert later.give_up_secrets(new) == []
+    host("a", {**DOCUMENT, "of_others": [{"password": "hunter22"}, {"password": "env:X"}]}).establish({})
+    assert sorted(later.give_up_secrets(new)) == ["channels.telegram.bot_token", "of_others.password"]
+    assert later.document() == {
+        "workspace": {"name": "Mine"},
+        "agents": {"coder": {"name": "Coder"}},
+        "channels": {"enabled": ["telegram"], "telegram": {}},
+        "of_others": [{}, {"password": "env:X"}],
+    }
+    monkeypatch.setattr(shared_settings, "TRIES", 1)
+    found = room.look(read_sealed)
+    assert found is not None
+    monkeypatch.setattr(shared_settings, "read_sealed", lambda reader: (found[0] - 1, found[1]))
+    with pytest.raises(SettingsContended):
+        later.give_up_secrets(new)

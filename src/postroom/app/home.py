@@ -53,6 +53,11 @@ class Home:
         return self.path / "run"
 
     @property
+    def secrets(self) -> Path:
+        """Of channels, each in a file of its own."""
+        return self.path.absolute() / "secrets"
+
+    @property
     def host_file(self) -> Path:
         return self.path / "host.json"
 

@@ -11,8 +11,9 @@ from postroom.clock import SystemClock, file_stamp
 from postroom.runtime import SyncRoom, open_sync
 from postroom.services.shared_settings import FindToken, SharedSettings, drop_settings, read_sealed
 from postroom.settings import Settings, SettingsFile, durable, with_environment
-from postroom.settings.errors import OwnerTokenMissing, TokenDiffers
+from postroom.settings.errors import OwnerTokenMissing, SecretMissing, TokenDiffers
 from postroom.settings.host_part import split
+from postroom.settings.secrets import reveal
 
 
 def load_settings(home: Home, environment: Mapping[str, str]) -> Settings:
@@ -53,8 +54,15 @@ def token_finder(home: Home, environment: Mapping[str, str]) -> FindToken:
 def establish_settings(home: Home, room: SyncRoom, environment: Mapping[str, str]) -> tuple[Settings, bool]:
     """For a process that starts: what holds, and whether the file's settings were put into the store now."""
     shared = share_settings(home, lambda: room, environment)
-    is_first = shared.establish(first_run.defaults(environment))
+    is_first = shared.establish(first_run.defaults(environment), lambda text: _open_handle(home, text))
     return with_environment(shared.load(), environment), is_first
+
+
+def _open_handle(home: Home, text: str) -> str:
+    """Secrets that we keep in files of this home mean nothing on another host; they are sealed instead."""
+    with contextlib.suppress(SecretMissing):
+        return reveal(text) if text.startswith(f"file:{home.secrets}/") else text
+    return text
 
 
 def describe_settings(home: Home, is_first: bool) -> str:

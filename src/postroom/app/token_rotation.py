@@ -33,7 +33,11 @@ def is_given(home: Home, environment: Mapping[str, str]) -> bool:
     return load_host(home, environment).api.token is not None
 
 
-def rotate_token(home: Home, token: str, environment: Mapping[str, str]) -> None:
+def rotate_token(
+    home: Home, token: str, environment: Mapping[str, str], *, is_lost: bool = False
+) -> list[str]:
+    """With `is_lost`, also where nobody has the old one: the settings whose secrets went with it."""
+    given_up: list[str] = []
     check_token(token, "what you gave", "Take a longer one.")
     url = store_url(home, load_host(home, environment), environment)
     with durable.locked(home.token, PATIENCE_S), contextlib.ExitStack() as stack:
@@ -46,8 +50,12 @@ def rotate_token(home: Home, token: str, environment: Mapping[str, str]) -> None
         if not is_given(home, environment):
             durable.replace(_coming(home), f"{token}\n".encode())
         if room is not None and is_sealed:
-            share_settings(home, lambda: room, environment).reseal(token)
+            shared = share_settings(home, lambda: room, environment)
+            given_up = shared.give_up_secrets(token) if is_lost else []
+            if not is_lost:
+                shared.reseal(token)
         _take_over(home)
+    return given_up
 
 
 def finish_rotation(home: Home, room: SyncRoom) -> None:

@@ -22,7 +22,6 @@ from postroom.kernel.rows import Stored
 from postroom.kernel.schemas import Validators
 from postroom.kernel.states import OPEN, State
 from postroom.services.access import Access
-from postroom.services.agent_hosts import list_agent_hosts
 from postroom.services.callers import Caller
 from postroom.services.calls import Operation, Service, ServiceCall
 from postroom.services.message_events import events_of
@@ -227,6 +226,8 @@ class Messages(MessageService):
             waits_for = ""
             place: Scope | None = about[0]
             if message.state in OPEN and message.agent and place and self._context.is_own(place):
+                from postroom.services.agent_hosts import list_agent_hosts
+
                 host = (await list_agent_hosts(room)).get(message.agent)
                 waits_for = host.explain() if host is not None else ""
             parts = [room.to_message(each) for each in deliveries]

@@ -18,7 +18,8 @@ from postroom.runtime import SyncRoom
 from postroom.settings.errors import SettingsContended, TokenDiffers
 from postroom.settings.file import Change, Document, SettingsFile
 from postroom.settings.host_part import combine, is_of_host, split
-from postroom.settings.sealing import SettingsKey
+from postroom.settings.sealing import SettingsKey, drop_sealed
+from postroom.settings.secrets import map_texts
 
 if TYPE_CHECKING:
     from postroom.settings.model import Settings
@@ -87,15 +88,16 @@ class SharedSettings(SettingsFile):
     def source_of(self, name: str) -> Literal["file", "store"]:
         return "file" if is_of_host(name) or self._office is None else "store"
 
-    def establish(self, defaults: Document) -> bool:
+    def establish(self, defaults: Document, open_handle: Callable[[str], str] = str) -> bool:
         """The settings of the file, or else the defaults, are put into the store unless it has some; whether
-        they were."""
+        they were. `open_handle` gives what stands for a handle that only this host can follow."""
         with self._locked():
             office = self._fetch()
             if office.version:
                 return False
             try:
-                self._put(office.document or split(defaults)[1], office)
+                document = office.document or split(defaults)[1]
+                self._put(map_texts(document, lambda text, path, secret: open_handle(text)), office)
             except DocumentChanged:
                 self._fetch()  # by a token that must be ours too
                 return False
@@ -126,6 +128,22 @@ class SharedSettings(SettingsFile):
                 except DocumentChanged:
                     continue
                 return
+        raise SettingsContended
+
+    def give_up_secrets(self, token: str) -> list[str]:
+        """For an owner who has lost the token: all else is kept, under a new one. The names of the lost."""
+        with self._locked():
+            for _ in range(TRIES):
+                found = self._open_room().look(read_sealed)
+                if found is None:
+                    return []
+                version, sealed = found
+                document, lost = drop_sealed(sealed.settings)
+                try:
+                    self._put(document, _OfficePart(version, None, document), SettingsKey.new(token))
+                except DocumentChanged:
+                    continue
+                return lost
         raise SettingsContended
 
     def _read(self) -> Document:

@@ -60,6 +60,31 @@ class SettingsKey:
         return opened.decode("utf-8", "surrogatepass")
 
 
+def drop_sealed(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What can be read without any key, and the names of what cannot."""
+    lost: list[str] = []
+
+    def kept(value: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: kept(below, (*path, key))
+                for key, below in value.items()
+                if not _is_sealed(below, (*path, key), lost)
+            }
+        if isinstance(value, list):
+            return [kept(below, path) for below in value if not _is_sealed(below, path, lost)]
+        return value
+
+    return kept(dict(document), ()), lost
+
+
+def _is_sealed(value: Any, path: tuple[str, ...], lost: list[str]) -> bool:
+    if not (isinstance(value, str) and value.startswith(PREFIX)):
+        return False
+    lost.append(".".join(path))
+    return True
+
+
 def _place(path: tuple[str, ...]) -> bytes:
     return "\0".join(path).encode("utf-8", "surrogatepass")
 

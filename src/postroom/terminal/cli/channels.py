@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 app = group("channel", "Channels: talk to the office from chat platforms.")
 also = group("channels", "The same as channel.")
 
-SECRETS = "secrets"
 NEXT = " Write to it there: it answers with a code, which you approve with postroom pairing approve CODE."
 SESSION = "whatsapp-session"
 
@@ -135,7 +134,7 @@ async def setup(
     secret = _token(name, token) if GUIDES[name].token else None
     async with at.office() as office:
         own = (await office.settings.show(at.caller)).get("channels") or {}
-    fields = _read_fields(name, given or (), own.get(name) or {})
+    fields = _read_fields(at, name, given or (), own.get(name) or {})
     await _set_up(at, name, secret, fields)
     if name == channel_link.LINKED:
         await channel_link.show_code(at, name)
@@ -163,7 +162,7 @@ async def _ask_for_all(at: CommandContext) -> None:
             has = bool((own.get(name) or {}).get("bot_token"))
             keep = has and prompts.yes("Keep the token that is there?", default=True)
             given = None if keep or platform.token is None else _token(name, None)
-            await _set_up(at, name, given, _read_fields(name, (), own.get(name) or {}), show=False)
+            await _set_up(at, name, given, _read_fields(at, name, (), own.get(name) or {}), show=False)
         elif on:
             await _switch(at, name, on=False, show=False)
         done[name] = wanted
@@ -187,7 +186,9 @@ def _token(name: str, given: str | None) -> str:
     return given
 
 
-def _read_fields(name: str, given: Sequence[str], known: Mapping[str, Any] | None = None) -> dict[str, str]:
+def _read_fields(
+    at: CommandContext, name: str, given: Sequence[str], known: Mapping[str, Any] | None = None
+) -> dict[str, str]:
     """What was given, and what a person who is there is asked for. Secrets go into files of their own."""
     fields: dict[str, str] = {}
     for each in given:
@@ -202,7 +203,7 @@ def _read_fields(name: str, given: Sequence[str], known: Mapping[str, Any] | Non
         label = f"{field.replace('_', ' ')} of {GUIDES[name].name}"
         fields[field] = prompts.secret(label) if names_secret(field) else prompts.text(label)
     return {
-        field: keep_secret(f"{name}_{field}", value)
+        field: keep_secret(at, f"{name}_{field}", value)
         if names_secret(field) and not is_handle(value)
         else value
         for field, value in fields.items()
@@ -218,17 +219,19 @@ async def _set_up(
     show: bool = True,
 ) -> None:
     if token is not None and not is_handle(token):
-        token = keep_secret(f"{name}_bot_token", token)
+        token = keep_secret(at, f"{name}_bot_token", token)
     await _switch(at, name, on=True, token=token, fields=fields, show=show)
 
 
-def keep_secret(name: str, secret: str) -> str:
-    """In a file that only its owner can read; the handle that leads to it."""
+def keep_secret(at: CommandContext, name: str, secret: str) -> str:
+    """In a file that only its owner can read; the handle that leads to it. On a database server it goes into
+    the settings themselves, which seal it: other hosts would not find a file of this one."""
+    if at.is_on_server:
+        return secret
     home = Home.of()
     home.make()
-    folder = home.path / SECRETS
-    folder.mkdir(mode=0o700, exist_ok=True)
-    place = folder.absolute() / name
+    home.secrets.mkdir(mode=0o700, exist_ok=True)
+    place = home.secrets / name
     durable.replace(place, secret.encode() + b"\n")
     return f"file:{place}"
 
@@ -294,7 +297,7 @@ def register(root: typer.Typer, panel: str) -> None:
 async def reset(at: CommandContext, channel: Channel, yes: Yes = False) -> None:
     """Forget a channel's token or its login, and switch it off. What is forgotten goes into a backup."""
     name, home = _known(channel), Home.of()
-    things = [home.path / SECRETS / f"{name}_bot_token"]
+    things = [home.secrets / f"{name}_bot_token"]
     if name == "whatsapp":
         things = [home.path / SESSION]
     elif name == channel_link.LINKED:

@@ -96,8 +96,10 @@ def _known_address(at: CommandContext) -> str:
 
 
 def _given_token() -> str | None:
-    if given := os.environ.get("POSTROOM_TOKEN"):
-        return given
+    return os.environ.get("POSTROOM_TOKEN") or _piped_token()
+
+
+def _piped_token() -> str | None:
     return None if sys.stdin.isatty() else sys.stdin.readline().strip() or None
 
 
@@ -118,6 +120,9 @@ def _own_token(home: Home) -> str | None:
 def rotate(
     at: CommandContext,
     given: Annotated[bool, flag("Ask for the new one, or read it from stdin.", "--given")] = False,
+    lost: Annotated[
+        bool, flag("Nobody has the old one: secrets of the settings in the store go with it.", "--lost")
+    ] = False,
     yes: Yes = False,
 ) -> None:
     """Give the owner another token. The old one, all logins and agents' tokens end.
@@ -129,14 +134,14 @@ def rotate(
     home = Home.of()
     if is_given(home, os.environ) and not given:
         raise TokenGiven
-    token = (_given_token() or prompts.secret("The new token")) if given else new_token()
+    token = (_piped_token() or prompts.secret("The new token")) if given else new_token()
     if not yes:
-        confirm("The old token, all logins and the tokens of agents end. Go on?")
-    rotate_token(home, token, os.environ)
-    where = (
-        "Set it in POSTROOM_TOKEN or api.token" if is_given(home, os.environ) else f"It is in {home.token}"
-    )
-    others = "Processes of this host take it up by themselves; other hosts: postroom join"
-    at.out.show(
-        {"ok": True}, f"The token is another one now. {where}.", others if at.is_on_server else RESTART
-    )
+        also = ", and keys and bot tokens in the settings are given up" if lost else ""
+        confirm(f"The old token, all logins and the tokens of agents end{also}. Go on?")
+    given_up = rotate_token(home, token, os.environ, is_lost=lost)
+    where = f"It is in {home.token}."
+    if is_given(home, os.environ):
+        where = "Set it in POSTROOM_TOKEN or api.token."
+    told = [f"Set anew: {', '.join(given_up)}."] if given_up else []
+    told.append(HOSTS if at.is_on_server else RESTART)
+    at.out.show({"ok": True, "lost": given_up}, f"The token is another one now. {where}", *told)

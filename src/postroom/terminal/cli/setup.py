@@ -165,7 +165,7 @@ async def _choose(
         at.out.note(f"{wanted.provider} answered after {tested.seconds:.1f} s")
     key = wanted.key
     if key is not None and not is_handle(key):
-        key = channels.keep_secret(f"{wanted.provider.removesuffix('_api')}_api_key", key)
+        key = channels.keep_secret(at, f"{wanted.provider.removesuffix('_api')}_api_key", key)
     await office.providers.choose(at.caller, wanted.provider, model=wanted.model, api_key=key)
     if wanted.url is not None:
         section = wanted.provider.removesuffix("_api")
