@@ -15,6 +15,7 @@ import httpx2
 import pytest
 import yaml
 
+from postroom.app.roles import ProcessRole
 from postroom.app.server_process import GRACE_S
 from postroom.settings.sections import ApiSettings
 from tests.app.house_process import HouseProcess
@@ -136,28 +137,38 @@ def test_the_composition_opens_the_door_to_this_machine_only_and_keeps_the_home(
     assert "login" in options()
 
 
-def test_profiles_start_the_servers_that_the_comment_names_and_none_by_default() -> None:
+def test_each_profile_starts_an_office_on_its_store_and_the_servers_it_needs() -> None:
     text = (DEPLOY / "compose.yaml").read_text()
     document = yaml.safe_load(text)
     services = document["services"]
-    profiles = {name: service.get("profiles", []) for name, service in services.items()}
+    profiles = {name: service["profiles"] for name, service in services.items()}
     assert profiles == {
-        "postroom": [],
+        "postroom": ["sqlite"],
+        "postroom-postgres": ["postgres"],
+        "postroom-mariadb": ["mariadb-redis"],
+        "postroom-host": ["host"],
         "postgres": ["postgres"],
         "mariadb": ["mariadb-redis"],
         "redis": ["mariadb-redis"],
     }
-    for name in re.findall(r"--profile ([\w-]+)", text):
-        assert any(name in each for each in profiles.values())
-    for scheme, host in re.findall(
-        r"(\w+)://(?:postroom:postroom@)?([a-z]+)[:/]", text.split("services:")[0]
-    ):
-        assert host in services, f"{scheme}://{host}"
+    assert set(re.findall(r"--profile ([\w-]+)", text)) == {each for [each] in profiles.values()}
     for name, service in services.items():
-        assert name == "postroom" or "ports" not in service, "nobody outside reaches a server"
+        addresses = (service.get("environment") or {}).values()
+        for scheme, host in re.findall(
+            r"(\w+)://(?:[^@ ]*@)?([a-z]+)[:/]", " ".join(filter(None, addresses))
+        ):
+            assert profiles[host] == profiles[name], f"{scheme}://{host}"
+            assert host in service["depends_on"]
+        assert name.startswith("postroom") == ("ports" in service), "nobody outside reaches a server"
         for volume in service.get("volumes", []):
             assert volume.partition(":")[0] in document["volumes"]
-    assert {"POSTROOM_STORE", "POSTROOM_REDIS"} <= set(services["postroom"]["environment"])
+        for condition in (service.get("depends_on") or {}).items():
+            assert condition[1]["condition"] != "service_healthy" or "healthcheck" in services[condition[0]]
+    # A further host is told by the two variables that `postroom join` would write down.
+    joining = services["postroom-host"]
+    assert {"POSTROOM_STORE", "POSTROOM_TOKEN"} <= set(joining["environment"])
+    assert set(joining["command"][1].split(",")) <= set(ProcessRole)
+    assert joining["command"][0] in options("start")
 
 
 def test_the_environment_of_the_image_opens_a_house_that_needs_a_token(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The page about database servers, followed as it stands: from an office on SQLite to one on PostgreSQL."""
 
 import json
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,10 @@ import postroom
 from postroom import Message
 from postroom.app.roles import ProcessRole, running
 from postroom.kernel.ledger import Event
+from tests.app.hosts import HostProcess
 from tests.app.house_process import HouseProcess
 from tests.conftest import postgres_url
+from tests.object_store import object_store
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations" / "scale-out.md"
 
@@ -24,10 +27,10 @@ def house(tmp_path: Path) -> Iterator[HouseProcess]:
     house.end()
 
 
-def commands_of(heading: str) -> list[str]:
-    """The lines of the first block of shell below a heading, without their remarks."""
+def commands_of(heading: str, number: int = 1) -> list[str]:
+    """The lines of a block of shell below a heading, without their remarks."""
     section = PAGE.read_text("utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
-    block = section.split("```sh\n")[1].split("```")[0]
+    block = section.split("```sh\n")[number].split("```")[0]
     return [line.split("#")[0].strip() for line in block.splitlines()]
 
 
@@ -72,6 +75,36 @@ def test_an_office_moves_to_postgresql_by_the_page_and_loses_nothing(
     assert {message_id: moved[message_id] for message_id in messages} == messages
     assert {seq: told[seq] for seq in events} == events
     assert len(told) > len(events)
+
+
+def test_a_second_host_joins_by_the_page(house: HouseProcess, tmp_path: Path) -> None:
+    url = postgres_url(tmp_path)
+    house.cli("settings", "set", "store.url", url)
+    house.start()
+    assert "I have read your message" in ask(house, "one please")
+    other = HostProcess(tmp_path, "b")
+    try:
+        with object_store() as bucket:
+            for host in (house, other):
+                host.env |= {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+            house.cli("stop")
+            house.start()
+            for line in commands_of("Several hosts"):
+                follow(house, url, line.replace("s3://bucket", bucket))
+            token = {"POSTROOM_TOKEN": house.home.token.read_text().strip()}
+            join, *others = commands_of("Several hosts", 2)
+            other.env |= token
+            follow(other, url, join)
+            del other.env["POSTROOM_TOKEN"]
+            for line in others:
+                follow(other, url, line)
+            assert "I have read your message" in ask(other, "two please")
+            agents = json.loads(house.cli("agent", "list", "--json").stdout)
+            assert agents["coder"]["host"] == other.home.host
+            findings = json.loads(house.cli("doctor", "--json", check=False).stdout)["findings"]
+            assert [each["text"] for each in findings if each["about"] == "files"] == [f"{bucket}/office"]
+    finally:
+        other.end()
 
 
 @pytest.mark.slow
