@@ -102,10 +102,22 @@ def test_a_run_that_finds_nothing_new_starts_no_java_and_writes_nothing(
     assert (done["events"], done["position"], done["steps"]) == (0, snapshot.head, [])
     assert written_files(cli.folder / "lake") == before
     assert "Nothing is new" in cli.ok("pipeline", "run", "--store", month.path, "--lake", lake.location).out
-    # With anything left to do it would need Java.
-    lake.commit(SILVER[0], [], Positions(snapshot.head - 1, 0))
-    done = cli("pipeline", "run", "--store", month.path, "--lake", lake.location)
-    assert (done.code, "Java was asked for" in done.err) == (1, True)
+
+
+def test_a_run_that_finds_little_new_starts_no_java_unless_a_spark_is_named(
+    cli: Cli, month: SqliteSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.pipeline.jobs.session.find_java", forbidden)
+    words = ("pipeline", "run", "--store", month.path, "--lake", str(cli.folder / "lake"))
+    for more in (("--few", "0"), ("--master", "local[2]")):
+        refused = cli(*words, *more)
+        assert (refused.code != 0, "Java was asked for" in refused.err) == (True, True)
+    assert cli(*words, "--few", "-1").code == 2
+    done = cli.json(*words)
+    head = month.snapshot().head
+    assert (done["events"], done["position"], done["broken"]) == (head, head, [])
+    assert {step["step"] for step in done["steps"]} >= {"bronze", "message_life", "conversations", "gold"}
+    assert "Nothing is new" in cli.ok(*words).out
 
 
 def forbidden(*_: object) -> None:

@@ -9,15 +9,14 @@ import pyarrow as pa
 import pytest
 
 from postroom.pipeline.errors import LakeDamaged, LakeMoved
-from postroom.pipeline.jobs.lookup import files_with
 from postroom.pipeline.jobs.maintenance import compact, vacuum
 from postroom.pipeline.lake.files import FileWriter, WrittenFile
-from postroom.pipeline.lake.lake import Lake, Positions
+from postroom.pipeline.lake.lake import Lake, LakeFile, Positions
 from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import ALL, LEDGER, MESSAGES, RECORDS, TRACES
-from postroom.pipeline.lake.upsert import UpsertOutput, keys_of, unchanged, write_parts
+from postroom.pipeline.lake.upsert import Target, find_old, keys_of, parts_of, write_part
 from postroom.pipeline.serving.engine import engine
-from tests.pipeline.tiny import rows
+from tests.pipeline.tiny import columns, rows
 
 
 @pytest.fixture
@@ -109,24 +108,18 @@ def trace(name: str, day: date, messages: int) -> dict[str, Any]:
     }
 
 
-def put(lake: Lake, rows: list[dict[str, Any]]) -> list[WrittenFile]:
+def put(lake: Lake, values: list[dict[str, Any]]) -> list[WrittenFile]:
     by = ("tenant", "trace_id")
-    keys = keys_of(pa.Table.from_pylist(rows, pa.schema([TRACES.schema.field(name) for name in by])), by)
-    touched = files_with(lake.files(TRACES), TRACES, by, keys)
-    old: dict[str | None, tuple[str, ...]] = {}
-    for file in touched:
-        old[file.cut] = (*old.get(file.cut, ()), file.uri)
-    output = UpsertOutput(
-        table=TRACES.name, uri=lake.uri(TRACES), schema=TRACES.schema, cut="day", by=by,
-        tracked=TRACES.tracked, old=old,
-    )  # fmt: skip
-    table = pa.Table.from_pylist(
-        [{name: row.get(name) for name in TRACES.schema.names} for row in rows], TRACES.schema
-    )
-    files = []
-    for batch in write_parts([output], unchanged, iter(table.sort_by("day").to_batches(max_chunksize=2))):
-        files += [WrittenFile(**{k: v for k, v in row.items() if k != "table"}) for row in batch.to_pylist()]
-    lake.commit(TRACES, files, Positions(1, 1), removed=touched)
+    old: dict[str | None, list[LakeFile]] = {}
+    for file in lake.files(TRACES):
+        old.setdefault(file.cut, []).append(file)
+    target = Target(table=TRACES.name, uri=lake.uri(TRACES), old=old)
+    files, removed = list[WrittenFile](), list[LakeFile]()
+    for day, part in parts_of(columns(TRACES, values), "day"):
+        found = find_old(target, day, by, keys_of(part, by))
+        files += write_part(target, day, [part, *found.others])
+        removed += found.files
+    lake.commit(TRACES, files, Positions(1, 1), removed=removed)
     return files
 
 

@@ -1,5 +1,6 @@
 """Lakes of a few rows, said outright: no store, no Spark."""
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -9,6 +10,12 @@ from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.reading import read_batches
 from postroom.pipeline.lake.tables import Table
+
+
+def columns(table: Table, values: Sequence[dict[str, Any]]) -> pa.Table:
+    """These rows with a table's declared columns; what is not said is null."""
+    full = [{name: row.get(name) for name in table.schema.names} for row in values]
+    return pa.Table.from_pylist(full, table.schema)
 
 
 def put(lake: Lake, table: Table, *values: dict[str, Any], positions: Positions | None = None) -> None:

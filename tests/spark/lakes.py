@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import pyarrow as pa
 
 from postroom.clock import SECOND, ManualClock
 from postroom.pipeline.jobs.bronze import take_in
 from postroom.pipeline.jobs.context import Context
+from postroom.pipeline.jobs.crew import Crew
 from postroom.pipeline.jobs.progress import silent
 from postroom.pipeline.jobs.run import Options, Summary, run
 from postroom.pipeline.jobs.run_log import RunLog
@@ -24,14 +24,15 @@ COMPARED = tuple(table for table in ALL if table not in (RUNS, QUARANTINE, EXPEC
 
 
 def fill(spark: Any, lake: Lake, source: SqliteSource, **options: Any) -> Summary:
-    return run(spark, lake, source, ManualClock(), Options(**options))
+    """By Spark, however little there is to do, unless another number of rows is said to be few."""
+    return run(spark, lake, source, ManualClock(), Options(**{"few": 0, **options}))
 
 
 def fill_bronze(spark: Any, lake: Lake, source: SqliteSource) -> None:
     """The first step of a run alone, for what concerns no other."""
     clock = ManualClock()
     head = source.snapshot()
-    at = Context(spark, lake, source, clock, silent, RunLog(lake, clock))
+    at = Context(Crew(spark, 0), lake, source, clock, silent, RunLog(lake, clock))
     take_in(at, Positions(head.head, head.records))
 
 
@@ -65,12 +66,6 @@ def same_later(one: Lake, other: Lake) -> None:
     ended = rows(one, MESSAGES)
     assert [row for row in ended if row["ended_seq"] == last[row["id"]]] == rows(other, MESSAGES)
     assert len(ended) - len(rows(other, MESSAGES)) == 2, "dead letters that came back to life"
-
-
-def frame(spark: Any, table: Table, values: list[dict[str, Any]]) -> Any:
-    """A tiny frame with a table's declared columns; what is not said is null."""
-    full = [{name: row.get(name) for name in table.schema.names} for row in values]
-    return spark.createDataFrame(pa.Table.from_pylist(full, table.schema))
 
 
 def copied(lake: Lake, target: Path, *, without: tuple[Table, ...] = ()) -> Lake:

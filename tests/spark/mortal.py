@@ -69,7 +69,7 @@ def drive(master: str) -> None:
     for line in sys.stdin:
         store, lake = json.loads(line)
         try:
-            done = run(spark, Lake(lake), open_source(store), SystemClock(), Options())
+            done = run(spark, Lake(lake), open_source(store), SystemClock(), Options(few=0))
             _say({"events": done.events})
         except PostroomError as error:
             _say({"failed": error.code, "because": str(error)})

@@ -11,6 +11,7 @@ from postroom.clock import ManualClock
 from postroom.pipeline.errors import DaysGone
 from postroom.pipeline.jobs.backfill import DayRange, backfill
 from postroom.pipeline.jobs.retention import day_of, retain
+from postroom.pipeline.jobs.run import Options
 from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.files import FileWriter
 from postroom.pipeline.lake.lake import Lake
@@ -50,7 +51,7 @@ def test_days_that_went_wrong_come_out_right_and_others_are_not_touched(
     spoil(lake, TRACES, "depth", 99, wrong)
     spoil(lake, AGENT_DAY, "messages", 1_000_000, wrong)
     others = {file.path for table in SILVER for file in lake.files(table) if file.cut != cut}
-    done = backfill(spark, lake, month, ManualClock(END), DayRange(wrong, wrong))
+    done = backfill(spark, lake, month, ManualClock(END), DayRange(wrong, wrong), Options(few=0))
     assert done.rows[MESSAGE_LIFE.name] == sum(row["day"] == cut for row in rows(filled, MESSAGE_LIFE))
     assert done.broken == []
     same(lake, filled, (*SILVER, AGENT_DAY))

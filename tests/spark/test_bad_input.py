@@ -15,6 +15,7 @@ from postroom.kernel.ledger import EventDraft
 from postroom.pipeline.errors import LakeFull, LakeTooNew, LedgerGap, OtherLedger, PipelineBusy
 from postroom.pipeline.generator.month import MonthPlan, generate
 from postroom.pipeline.jobs.context import Context
+from postroom.pipeline.jobs.crew import Crew
 from postroom.pipeline.jobs.progress import silent
 from postroom.pipeline.jobs.run import Summary
 from postroom.pipeline.jobs.run_log import RunLog
@@ -146,7 +147,7 @@ def test_a_run_that_is_killed_while_it_sets_aside_sets_it_aside_the_next_time(
 ) -> None:
     lake = copied(troubled.lake, tmp_path / "lake", without=(MESSAGE_LIFE, QUARANTINE))
     clock = ManualClock()
-    at = Context(spark, lake, troubled.store, clock, silent, RunLog(lake, clock))
+    at = Context(Crew(spark, 0), lake, troubled.store, clock, silent, RunLog(lake, clock))
     target = lake.positions(LEDGER)
 
     def dies(*_: Any) -> int:

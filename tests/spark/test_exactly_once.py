@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from postroom.pipeline.bronze import ingest
 from postroom.pipeline.errors import SparkFailed
+from postroom.pipeline.jobs import bronze
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import BRONZE, LEDGER, Table
 from postroom.pipeline.sources.sqlite import SqliteSource
@@ -60,15 +60,14 @@ def test_small_portions_broken_off_at_commits_make_the_same_tables_as_one_large_
 def test_a_killed_worker_fails_the_run_with_nothing_committed_and_the_next_one_recovers(
     spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def suicidal(*args: Any) -> Any:
+    def suicidal(number: int) -> Any:
         import os
         import signal
 
         os.kill(os.getpid(), signal.SIGKILL)
-        yield from ()
 
     lake = Lake(str(tmp_path / "lake"))
-    monkeypatch.setattr(ingest, "_work", suicidal)
+    monkeypatch.setattr(bronze, "Ingest", lambda *_: suicidal)
     with pytest.raises(SparkFailed):
         fill(spark, lake, month)
     assert lake.open(LEDGER) is None

@@ -25,7 +25,7 @@ def test_an_interrupt_leaves_no_words_of_java_and_a_lake_that_goes_on(
     spark: Any, month: SqliteSource, filled: Lake, tmp_path: Path
 ) -> None:
     place = tmp_path / "lake"
-    words = ["pipeline", "run", "--store", month.path, "--lake", str(place), "--json"]
+    words = ["pipeline", "run", "--store", month.path, "--lake", str(place), "--json", "--few", "0"]
     process = subprocess.Popen(
         [sys.executable, "-c", RUN, *words],
         stderr=subprocess.PIPE,

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -15,9 +14,6 @@ from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.files import FileWriter, WrittenFile, told
 from postroom.pipeline.lake.tables import LEDGER, MESSAGES, RECORDS, Table
 from postroom.pipeline.sources.sqlite import SqliteSource
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 EVENTS_PER_FILE = 250_000
 _WORDS = ("message.failed", "message.dead_lettered", "message.snoozed", "message.cancelled")
@@ -166,29 +162,14 @@ def breaks_of(files: Sequence[WrittenFile]) -> tuple[int, list[Break]]:
     return count, breaks
 
 
-def ingest(
-    spark: "SparkSession",
-    pieces: Sequence[Slice],
-    source: SqliteSource,
-    uris: dict[str, str],
-    *,
-    verify: bool = True,
-) -> dict[str, list[WrittenFile]]:
-    """All pieces in one Spark job; the files of each table."""
-    from postroom.pipeline.jobs.tasks import ANSWER, answers, spread
+class Ingest(msgspec.Struct, frozen=True):
+    """The tasks of bronze: one for each piece."""
 
-    work = partial(_work, list(pieces), source, uris, verify)
-    return answers(spread(spark, len(pieces)).mapInArrow(work, ANSWER))
+    pieces: list[Slice]
+    source: SqliteSource
+    uris: dict[str, str]
+    verify: bool = True
 
-
-def _work(
-    pieces: list[Slice],
-    source: SqliteSource,
-    uris: dict[str, str],
-    verify: bool,
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            piece = pieces[number]
-            yield told(piece.table, take(piece, source, uris[piece.table], verify=verify))
+    def __call__(self, number: int) -> Iterator[tuple[str, pa.Table]]:
+        piece = self.pieces[number]
+        yield piece.table, told(take(piece, self.source, self.uris[piece.table], verify=self.verify))

@@ -1,24 +1,25 @@
 """`agent_day`: what each agent got done on a day, how long it took, and what it cost."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
 
-from postroom.pipeline.gold.measures import LENGTHS, count_where, ends, month, summed
+from postroom.pipeline.gold.measures import LENGTHS, ends, summed, with_month
+from postroom.pipeline.lake.compute import pc
+from postroom.pipeline.silver.turns import COUNTS
 
 KEY = ["day", "tenant", "agent"]
 
 
-def agent_day(lives: DataFrame, turns: DataFrame) -> DataFrame:
-    mail = lives.where(F.col("queue").startswith("inbox/") & F.col("agent").isNotNull())
-    worked = summed(mail.groupBy(*KEY), ends(), LENGTHS)
-    tokens = sum(
-        (F.col(f"{name}_tokens") for name in ("cache_read", "cache_write", "output")), F.col("input_tokens")
-    )
-    counts = [
-        F.count("*").alias("turns"),
-        count_where(F.col("outcome") != "finished").alias("failed_turns"),
-        F.sum(tokens).alias("tokens"),
-        F.sum("cost_usd").cast("decimal(20,10)").alias("cost_usd"),
-    ]
-    took = summed(turns.groupBy(*KEY), counts, {"turn": "duration_us"})
-    return worked.join(took, KEY, "full").withColumn("month", month())
+def agent_day(lives: pa.Table, turns: pa.Table) -> pa.Table:
+    mail = lives.filter(pc.and_(pc.starts_with(lives["queue"], "inbox/"), pc.is_valid(lives["agent"])))
+    worked = summed(mail, KEY, ends(mail), LENGTHS)
+    tokens = turns[COUNTS[0]]
+    for name in COUNTS[1:]:
+        tokens = pc.add(tokens, turns[name])
+    counts = {
+        "turns": np.ones(turns.num_rows, np.int64),
+        "failed_turns": pc.not_equal(turns["outcome"], "finished"),
+        "tokens": tokens,
+    }
+    took = summed(turns, KEY, counts, {"turn": "duration_us"}, money=["cost_usd"])
+    return with_month(worked.join(took, KEY, join_type="full outer"))

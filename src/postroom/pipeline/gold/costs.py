@@ -1,21 +1,18 @@
 """`cost_day`: tokens and money by agent and model. Turns without a price are counted, not taken as free."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
 
-from postroom.pipeline.gold.measures import count_where, month
+from postroom.pipeline.gold.measures import summed, with_month
+from postroom.pipeline.lake.compute import pc
+from postroom.pipeline.silver.turns import COUNTS
 
-_COUNTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 
-
-def cost_day(turns: DataFrame) -> DataFrame:
-    return (
-        turns.groupBy("day", "tenant", "agent", "provider", "model")
-        .agg(
-            F.count("*").alias("turns"),
-            *(F.sum(name).alias(name) for name in _COUNTS),
-            F.sum("cost_usd").cast("decimal(20,10)").alias("cost_usd"),
-            count_where(F.col("cost_usd").isNull()).alias("unpriced"),
-        )
-        .withColumn("month", month())
-    )
+def cost_day(turns: pa.Table) -> pa.Table:
+    counts = {
+        "turns": np.ones(turns.num_rows, np.int64),
+        **{name: turns[name] for name in COUNTS},
+        "unpriced": pc.is_null(turns["cost_usd"]),
+    }
+    key = ["day", "tenant", "agent", "provider", "model"]
+    return with_month(summed(turns, key, counts, money=["cost_usd"]))

@@ -1,29 +1,23 @@
 """`failure_causes`: what went wrong where, how often it was got over, and an example to look at."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
 
-from postroom.pipeline.gold.measures import count_where, month
+from postroom.pipeline.gold.measures import Groups, summed, with_month
+from postroom.pipeline.lake.compute import pc
+
+KEY = ["day", "tenant", "scope", "queue", "agent", "error_class"]
 
 
-def failure_causes(lives: DataFrame) -> DataFrame:
-    last = F.max(F.struct("last_seq", "message_id", "error_reason"))
-    return (
-        lives.where("error_class is not null")
-        .groupBy("day", "tenant", "scope", "queue", "agent", "error_class")
-        .agg(
-            F.count("*").alias("messages"),
-            F.sum("failures").alias("failures"),
-            count_where(F.col("outcome") == "dead").alias("dead"),
-            count_where(F.col("outcome") == "completed").alias("recovered"),
-            last.alias("last"),
-        )
-        .withColumns(
-            {
-                "example_id": F.col("last")["message_id"],
-                "example_reason": F.col("last")["error_reason"],
-                "month": month(),
-            }
-        )
-        .drop("last")
-    )
+def failure_causes(lives: pa.Table) -> pa.Table:
+    failed = lives.filter(pc.is_valid(lives["error_class"])).sort_by([("last_seq", "descending")])
+    counts = {
+        "messages": np.ones(failed.num_rows, np.int64),
+        "failures": failed["failures"],
+        "dead": pc.equal(failed["outcome"], "dead"),
+        "recovered": pc.equal(failed["outcome"], "completed"),
+    }
+    found = summed(failed, KEY, counts)
+    example = failed.take(Groups(failed, KEY).first)
+    found = found.append_column("example_id", example["message_id"])
+    return with_month(found.append_column("example_reason", example["error_reason"]))

@@ -1,16 +1,18 @@
 """`handoff_graph`: who hands work to whom, how long it lay there, and how it ended."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
 
-from postroom.pipeline.gold.measures import count_where, month, summed
+from postroom.pipeline.gold.measures import summed, with_month
+from postroom.pipeline.lake.compute import pc
 
 
-def handoff_graph(handoffs: DataFrame) -> DataFrame:
-    counts = [
-        F.count("*").alias("handoffs"),
-        count_where(F.col("outcome") == "completed").alias("completed"),
-        count_where(F.col("outcome").isin("dead", "expired")).alias("failed"),
-    ]
-    groups = handoffs.groupBy("day", "tenant", "from_agent", "to_agent")
-    return summed(groups, counts, {"latency": "latency_us"}).withColumn("month", month())
+def handoff_graph(handoffs: pa.Table) -> pa.Table:
+    outcome = handoffs["outcome"]
+    counts = {
+        "handoffs": np.ones(handoffs.num_rows, np.int64),
+        "completed": pc.equal(outcome, "completed"),
+        "failed": pc.is_in(outcome, value_set=pa.array(["dead", "expired"])),
+    }
+    key = ["day", "tenant", "from_agent", "to_agent"]
+    return with_month(summed(handoffs, key, counts, {"latency": "latency_us"}))

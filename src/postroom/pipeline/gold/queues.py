@@ -1,29 +1,31 @@
 """`queue_hour`: what went through each queue in an hour; `sla`: how much of it was done in time."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
 
-from postroom.pipeline.gold.measures import LENGTHS, count_where, ends, month, summed
+from postroom.pipeline.gold.measures import LENGTHS, ends, summed, with_month
+from postroom.pipeline.lake.compute import pc
 
 MINUTE_US = 60_000_000
 
 
-def queue_hour(lives: DataFrame) -> DataFrame:
-    known = lives.where("published_at is not null")
-    hours = known.withColumn("hour", F.date_trunc("hour", "published_at"))
-    groups = hours.groupBy("day", "hour", "tenant", "scope", "queue")
-    return summed(groups, ends(), LENGTHS).withColumn("month", month())
+def queue_hour(lives: pa.Table) -> pa.Table:
+    known = lives.filter(pc.is_valid(lives["published_at"]))
+    hours = known.append_column("hour", pc.floor_temporal(known["published_at"], unit="hour"))
+    return with_month(summed(hours, ["day", "hour", "tenant", "scope", "queue"], ends(hours), LENGTHS))
 
 
-def sla(lives: DataFrame) -> DataFrame:
-    total, done = F.col("total_us"), F.col("outcome") == "completed"
-    counts = [
-        F.count("*").alias("ended"),
-        *(
-            count_where(done & (total <= minutes * MINUTE_US)).alias(f"within_{name}")
+def sla(lives: pa.Table) -> pa.Table:
+    ended = lives.filter(pc.not_equal(lives["outcome"], "open"))
+    outcome, total = ended["outcome"], ended["total_us"]
+    done = pc.equal(outcome, "completed")
+    counts = {
+        "ended": np.ones(ended.num_rows, np.int64),
+        **{
+            f"within_{name}": pc.and_(done, pc.less_equal(total, minutes * MINUTE_US))
             for name, minutes in (("1m", 1), ("5m", 5), ("1h", 60))
-        ),
-        count_where(F.col("outcome").isin("dead", "expired")).alias("failed"),
-    ]
-    groups = lives.where("outcome <> 'open'").groupBy("day", "tenant", "scope", "queue")
-    return summed(groups, counts, {"total": "total_us"}, (50, 99)).withColumn("month", month())
+        },
+        "failed": pc.is_in(outcome, value_set=pa.array(["dead", "expired"])),
+    }
+    key = ["day", "tenant", "scope", "queue"]
+    return with_month(summed(ended, key, counts, {"total": "total_us"}, (50, 99)))

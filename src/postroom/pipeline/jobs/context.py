@@ -1,29 +1,24 @@
-"""What all steps of a run share, and how they read and replace tables."""
+"""What all steps of a run share, and how they find tables and move them on."""
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 import pyarrow as pa
 
 from postroom.clock import Clock
 from postroom.pipeline.errors import LakeDamaged
-from postroom.pipeline.jobs.frames import table_frame
+from postroom.pipeline.jobs.crew import Crew
 from postroom.pipeline.jobs.progress import Told
 from postroom.pipeline.jobs.quarantine import QuarantineFinding, keep
+from postroom.pipeline.jobs.results import StepResults
 from postroom.pipeline.jobs.run_log import RunLog
-from postroom.pipeline.jobs.tasks import ANSWER, answers
 from postroom.pipeline.lake.files import WrittenFile
 from postroom.pipeline.lake.lake import Lake, LakeFile, Positions, TableSnapshot
-from postroom.pipeline.lake.reading import read_batches
+from postroom.pipeline.lake.reading import scan_rows
 from postroom.pipeline.lake.tables import Table
-from postroom.pipeline.lake.upsert import Build, UpsertOutput, unchanged, write_parts
+from postroom.pipeline.lake.upsert import Target
 from postroom.pipeline.sources.sqlite import SqliteSource
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 class TableWork(msgspec.Struct, frozen=True):
@@ -45,25 +40,18 @@ class TableWork(msgspec.Struct, frozen=True):
     def files(self) -> list[LakeFile]:
         return [] if self.anew else self.snapshot.files
 
-
-class Replacement(msgspec.Struct, frozen=True):
-    """A table to be filled, and those of its files that hold rows which are replaced; with `whole`, nothing
-    of them stays."""
-
-    work: TableWork
-    by: tuple[str, ...]
-    files: Sequence[LakeFile]
-    whole: bool = False
-
-    @property
-    def gone(self) -> Sequence[LakeFile]:
-        return self.work.snapshot.files if self.work.anew else self.files
+    def target(self, old: Sequence[LakeFile] | None = None) -> Target:
+        """For tasks that fill it; older rows may be in any of its files, or in those that are named."""
+        parts: dict[str | None, list[LakeFile]] = {}
+        for file in self.files if old is None else old:
+            parts.setdefault(file.cut, []).append(file)
+        return Target(table=self.table.name, uri=self.snapshot.uri, old=parts)
 
 
 class Context(msgspec.Struct, frozen=True):
     """`anew` names the tables that this run builds from the beginning; `replaced` those it has committed."""
 
-    spark: "SparkSession"
+    crew: Crew
     lake: Lake
     source: SqliteSource
     clock: Clock
@@ -96,69 +84,17 @@ class Context(msgspec.Struct, frozen=True):
         self.replaced.add(table.name)
         self.written.setdefault(table.name, []).extend(file.path for file in added)
 
-    def frame(
-        self, table: Table, files: Sequence[LakeFile], columns: Sequence[str] | None = None
-    ) -> "DataFrame":
-        """Files of a table as a frame with the declared columns, whatever else they hold."""
-        frame = table_frame(self.spark, self.lake, table, files)
-        return frame.select(*columns) if columns else frame
-
-    def between(
-        self, table: Table, column: str, after: int, up_to: int, columns: Sequence[str] | None = None
-    ) -> "DataFrame":
-        """Rows of a table with a number in a range; nothing is said about numbers where whole files fit.
-
-        A run's files mostly end where the run does, and a number in a query is one in the code that Spark
-        compiles for it, which would then be compiled anew for every run.
-        """
-        files = newer(self.lake.files(table), column, after)
-        frame = self.frame(table, files, columns)
-        if all(_low(file, column) > after and _high(file, column) <= up_to for file in files):
-            return frame
-        return frame.where(f"{column} > {after} and {column} <= {up_to}")
+    def commit_results(self, works: Sequence[TableWork], results: StepResults, positions: Positions) -> None:
+        """What tasks made of these tables. The first goes last: others are whole when it says how far they
+        have come."""
+        for work in reversed(works):
+            name = work.table.name
+            gone = results.replaced.get(name, set())
+            removed = [file for file in work.snapshot.files if work.anew or file.path in gone]
+            self.commit(work, results.written.get(name, []), positions, removed)
 
     def quarantine(self, findings: Sequence[QuarantineFinding]) -> int:
         return keep(self.lake, findings, self.log.run_id, self.clock)
-
-    def replace(
-        self,
-        frame: "DataFrame",
-        targets: Sequence[Replacement],
-        positions: Positions,
-        build: Build = unchanged,
-        order: Sequence[str] = (),
-        look: Callable[[list[LakeFile]], None] = lambda _: None,
-    ) -> dict[str, int]:
-        """Put what is built of a frame's rows into tables, in the place of rows with the same key.
-
-        How many rows were written to each part of the first table, by its cut. Before anything is committed,
-        `look` is shown the new files of the first table: once they are, nobody would come back to them.
-        """
-        outputs = [
-            UpsertOutput(
-                table=each.work.table.name,
-                uri=self.lake.uri(each.work.table),
-                schema=each.work.table.schema,
-                cut=each.work.table.cut or "",
-                by=each.by,
-                tracked=each.work.table.tracked,
-                old={} if each.work.anew or each.whole else _by_cut(each.files),
-            )
-            for each in targets
-        ]
-        cut = outputs[0].cut
-        parted = frame.repartition(cut).sortWithinPartitions(*(order or (cut,)))
-        written = answers(parted.mapInArrow(partial(write_parts, outputs, build), ANSWER))
-        first = targets[0].work.table
-        new = written.get(first.name, [])
-        look([_uncommitted(file, self.lake.uri(first)) for file in new])
-        # The first table goes last: others are whole when it says how far they have come.
-        for each in reversed(targets):
-            self.commit(each.work, written.get(each.work.table.name, []), positions, each.gone)
-        parts: dict[str, int] = {}
-        for file in new:
-            parts[file.cut or ""] = parts.get(file.cut or "", 0) + file.rows
-        return parts
 
 
 def newer(files: Sequence[LakeFile], column: str, after: int) -> list[LakeFile]:
@@ -166,34 +102,29 @@ def newer(files: Sequence[LakeFile], column: str, after: int) -> list[LakeFile]:
     return [file for file in files if _high(file, column) > after]
 
 
-def _uncommitted(file: WrittenFile, uri: str) -> LakeFile:
-    return LakeFile(file.path, f"{uri}/{file.path}", file.size, file.rows, file.cut, {}, {})
-
-
-def _low(file: LakeFile, column: str) -> float:
-    found = file.low.get(column)
-    return -math.inf if found is None else found
-
-
 def _high(file: LakeFile, column: str) -> float:
     found = file.high.get(column)
     return math.inf if found is None else found
 
 
-def _by_cut(files: Sequence[LakeFile]) -> dict[str | None, tuple[str, ...]]:
-    found: dict[str | None, tuple[str, ...]] = {}
+def in_portions(files: Sequence[LakeFile], rows: int) -> list[list[LakeFile]]:
+    """Files in the order they come, so many rows together at most; a larger file stands alone."""
+    portions: list[list[LakeFile]] = []
+    count = 0
     for file in files:
-        found[file.cut] = (*found.get(file.cut, ()), file.uri)
-    return found
+        if not portions or count + file.rows > rows:
+            portions.append([])
+            count = 0
+        portions[-1].append(file)
+        count += file.rows
+    return portions
 
 
-def read_columns(files: Sequence[LakeFile], table: Table, columns: list[str]) -> pa.Table:
-    """A few columns of files, on the driver; for what must be known before a job can be planned."""
-    kinds = pa.schema([table.schema.field(name) for name in columns])
-    batches = []
-    for file in files:
-        try:
-            batches += [batch.cast(kinds) for batch in read_batches(file.uri, columns)]
-        except (pa.ArrowInvalid, OSError) as error:
-            raise LakeDamaged(table=table.name, problem=f"{file.path}: {error}", file=file) from error
-    return pa.Table.from_batches(batches, kinds)
+def read_columns(files: Sequence[LakeFile], table: Table, columns: Sequence[str]) -> pa.Table:
+    """A few columns of files, on the driver; for what must be known before tasks can be planned."""
+    try:
+        return scan_rows(files, table, columns)
+    except (pa.ArrowInvalid, OSError) as error:
+        said = str(error)
+        file = next((file for file in files if file.path in said), None)
+        raise LakeDamaged(table=table.name, problem=said, file=file) from error

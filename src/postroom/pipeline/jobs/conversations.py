@@ -5,34 +5,43 @@ nothing but its own messages and the new turns is read.
 """
 
 from collections.abc import Sequence
-from datetime import date
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from postroom.pipeline.jobs.context import Context, Replacement, TableWork, newer, read_columns
-from postroom.pipeline.jobs.lookup import files_with, in_range, rows_with
+from postroom.pipeline.jobs.context import Context, TableWork, in_portions, newer, read_columns
+from postroom.pipeline.jobs.conversation_tasks import (
+    MOVED,
+    DayTasks,
+    GatherLifeSpans,
+    GatherSpans,
+    SpanTasks,
+    SpentTasks,
+    gather_days,
+)
 from postroom.pipeline.jobs.progress import watched
+from postroom.pipeline.jobs.results import StepResults, read_results
+from postroom.pipeline.jobs.workers import ROWS_PER_PIECE, Workers
 from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.lake import Lake, LakeFile, Positions
-from postroom.pipeline.lake.tables import HANDOFFS, MESSAGE_LIFE, SPANS, TRACES, TURNS
-from postroom.pipeline.lake.upsert import keys_of
+from postroom.pipeline.lake.tables import HANDOFFS, MESSAGE_LIFE, SPANS, TRACES, TURNS, Table
+from postroom.pipeline.lake.upsert import in_range, keys_of
+from postroom.pipeline.silver import conversations as talk
+from postroom.pipeline.silver.events import days_of, whole
 
 MANY = 300_000
 """More conversations than this are not looked up one by one; then everything is built anew."""
-BY = ("tenant", "trace_id")
+ROWS_PER_TASK = 100_000
 _COUNTED = ("span_id", "turns", "tokens", "cost_usd")
-_BEGAN = pa.schema([("tenant", pa.string()), ("trace_id", pa.string()), ("day", pa.date32())])
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """The conversations that have something new: their keys, and where what is kept of them lies."""
+    """The conversations that have something new: their keys and days, their messages, and what these cost."""
 
-    keys: pa.Array
-    began: pa.Table
-    spans: pa.Table
+    moved: Any
     messages: pa.Array
-    files: dict[str, list[LakeFile]]
+    spent: Any
 
 
 def converse(at: Context, target: Positions) -> None:
@@ -41,98 +50,111 @@ def converse(at: Context, target: Positions) -> None:
     if all(work.snapshot.exists and not work.anew for work in works) and done.covers(target):
         return
     with at.log.step("conversations", done.ledger, target.ledger) as step:
-        touched = _touched(at, works, done)
+        touched = _touched(at, works, done, target)
+        lives = sorted(at.lake.files(MESSAGE_LIFE), key=lambda file: file.cut or "")
         if touched is None:
             works = [TableWork(work.snapshot, work.snapshot.exists) for work in works]
-        lives = at.lake.files(MESSAGE_LIFE)
-        if touched is not None:
+        else:
             lives = in_range(lives, "message_id", touched.messages)
         step.rows_in = sum(file.rows for file in lives)
-        with watched(at.spark, at.told, "conversations", step.rows_in):
-            step.rows_out = _replace(at, works, touched, lives, target)
+        workers = at.crew.of(step.rows_in)
+        with watched(workers, at.told, "conversations", step.rows_in):
+            if touched is None:
+                results = build_all(at, workers, works, lives)
+            else:
+                tasks = SpanTasks(
+                    lives=in_portions(lives, ROWS_PER_TASK),
+                    moved=touched.moved,
+                    spent=touched.spent,
+                )
+                gather = GatherSpans([work.target() for work in works])
+                results = read_results(workers.collect(tasks, len(tasks.lives), gather, rows=step.rows_in))
+            at.commit_results(works, results, target)
+        step.rows_out = results.rows(TRACES.name)
 
 
-def _replace(
+def build_all(
     at: Context,
+    workers: Workers,
     works: Sequence[TableWork],
-    touched: Touched | None,
     lives: list[LakeFile],
-    target: Positions,
-) -> int:
-    from postroom.pipeline.silver import conversations as talk
-    from postroom.pipeline.silver.trees import build_trees
+    days: frozenset[str] | None = None,
+) -> StepResults:
+    """All conversations, or those of some days, in the place of nothing. First it is found out which have
+    messages of several days."""
+    rows = sum(file.rows for file in lives)
+    seen = DayTasks(in_portions(lives, ROWS_PER_TASK), -(-rows // ROWS_PER_PIECE) or 1)
+    moved = [table for _, table in workers.collect(seen, len(seen.lives), gather_days, rows=rows)]
+    if days is not None:
+        # Nothing of a conversation is from before its day.
+        lives = [file for file in lives if (file.cut or "") >= min(days)]
+    counted: dict[str, int] = {}
+    for file in lives:
+        counted[file.cut or ""] = counted.get(file.cut or "", 0) + file.rows
+    named = {str(number): file for number, file in enumerate(lives)}
+    spent = SpentTasks(named, in_portions(at.lake.files(TURNS), ROWS_PER_TASK))
+    gather_life_spans = GatherLifeSpans(
+        lives=named,
+        moved=pa.concat_tables([*moved, MOVED.empty_table()]),
+        days=days,
+        slots={day: -(-count // ROWS_PER_PIECE) for day, count in counted.items()},
+    )
+    gather_spans = GatherSpans([work.target([]) for work in works])
+    return read_results(
+        workers.collect(spent, 1 + len(spent.turns), gather_life_spans, gather_spans, rows=rows)
+    )
 
-    life, turns = at.frame(MESSAGE_LIFE, lives), at.frame(TURNS, at.lake.files(TURNS))
-    began = None
-    spent = talk.spent_on_messages(turns)
-    if touched is not None:
-        from pyspark.sql import functions as F
 
-        wanted = F.broadcast(at.spark.createDataFrame(pa.table({"key": touched.keys})))
-        life = life.withColumn("key", talk.key()).join(wanted, "key", "left_semi").drop("key")
-        began = at.spark.createDataFrame(touched.began)
-        counted = at.spark.createDataFrame(touched.spans)
-        new = at.between(TURNS, "record_id", works[1].done.records, target.records)
-        spent = talk.spent_on_messages(new, counted)
-    spans = talk.conversation_spans(life, spent, began)
-    files = touched.files if touched is not None else {}
-    targets = [Replacement(work, BY, files.get(work.table.name, [])) for work in works]
-    return sum(at.replace(spans, targets, target, build_trees, talk.ORDER).values())
-
-
-def _touched(at: Context, works: Sequence[TableWork], done: Positions) -> Touched | None:
+def _touched(at: Context, works: Sequence[TableWork], done: Positions, target: Positions) -> Touched | None:
     """None when they are too many to look up, or nothing is kept yet: then all are made."""
-    traces, spans, handoffs = works
+    traces, spans, _ = works
     if not traces.files or any(work.anew for work in works):
         return None
     keys, new = find_changed(at.lake, done)
     if len(keys) > MANY:
         return None
-    files: dict[str, list[LakeFile]] = {}
-    began = [_BEGAN.empty_table()]
-    files[TRACES.name] = []
-    for file in traces.files:
-        rows = rows_with(file, TRACES, BY, keys, ())
-        if rows.num_rows:
-            files[TRACES.name].append(file)
-            day = date.fromisoformat(file.cut or "1970-01-01")
-            began.append(rows.append_column("day", pa.array([day] * rows.num_rows, pa.date32())))
-    kept = pa.concat_tables(began)
-    days = {day.isoformat() for day in kept["day"].to_pylist()}
+    kept = _rows_with(traces.files, TRACES, ("day",), keys)
+    began = pa.table({"key": keys_of(kept, talk.KEY), "day": kept["day"]})
+    days = {day.isoformat() for day in pc.unique(began["day"]).to_pylist()}
     if len({work.snapshot.positions for work in works}) > 1:
         # A run was broken off between their commits: spans may know more than traces do.
         days |= {file.cut or "" for work in works for file in work.files}
-    files[SPANS.name], parts = [], []
-    for file in spans.files:
-        if file.cut in days:
-            rows = rows_with(file, SPANS, BY, keys, _COUNTED)
-            if rows.num_rows:
-                files[SPANS.name].append(file)
-                parts.append(rows)
-    known = pa.concat_tables(parts) if parts else _schema(*BY, *_COUNTED).empty_table()
-    files[HANDOFFS.name] = files_with([f for f in handoffs.files if f.cut in days], HANDOFFS, BY, keys)
-    messages = pc.unique(pa.chunked_array([*known["span_id"].chunks, *new.chunks], pa.string()))
-    return Touched(keys, kept, known.select(_COUNTED), messages, files)
+    known = _rows_with([file for file in spans.files if file.cut in days], SPANS, _COUNTED, keys)
+    messages = pa.concat_tables(
+        [new, pa.table({"key": keys_of(known, talk.KEY), "message_id": known["span_id"]})]
+    )
+    ids = whole(messages["message_id"])
+    turns = newer(at.lake.files(TURNS), "record_id", spans.done.records)
+    taken = read_columns(turns, TURNS, [*talk.TURN, "record_id"])
+    taken = taken.filter(pc.greater(taken["record_id"], spans.done.records))
+    first = (
+        pa.table({"key": messages["key"], "day": days_of(ids)}).group_by("key").aggregate([("day", "min")])
+    )
+    first = first.rename_columns({"day_min": "day"}).select(MOVED.names)
+    # Where it is kept comes first: what is looked up is the first that is found.
+    return Touched(
+        pa.concat_tables([began, first.cast(MOVED)]), pc.unique(ids), talk.spent_on_messages(taken, known)
+    )
 
 
-def _schema(*names: str) -> pa.Schema:
-    return pa.schema([SPANS.schema.field(name) for name in names])
+def _rows_with(files: list[LakeFile], table: Table, columns: Sequence[str], keys: pa.Array) -> pa.Table:
+    """The rows of files that are about one of these conversations."""
+    rows = read_columns(files, table, [*talk.KEY, *columns])
+    return rows.filter(pc.is_in(keys_of(rows, talk.KEY), value_set=keys))
 
 
-def find_changed(lake: Lake, done: Positions) -> tuple[pa.Array, pa.ChunkedArray]:
-    """Keys of conversations with new events or turns, and the messages that have new events."""
+def find_changed(lake: Lake, done: Positions) -> tuple[pa.Array, pa.Table]:
+    """Keys of conversations with new events or turns; and the messages that have new events, each with the
+    key of its own."""
+    names = ["tenant", "correlation_id", "message_id"]
     lives = newer(lake.files(MESSAGE_LIFE), "last_seq", done.ledger)
-    changed = read_columns(lives, MESSAGE_LIFE, ["tenant", "correlation_id", "message_id", "last_seq"])
+    changed = read_columns(lives, MESSAGE_LIFE, [*names, "last_seq"])
     changed = changed.filter(pc.greater(changed["last_seq"], done.ledger))
     turns = newer(lake.files(TURNS), "record_id", done.records)
-    taken = read_columns(turns, TURNS, ["tenant", "correlation_id", "message_id", "record_id"])
+    taken = read_columns(turns, TURNS, [*names, "record_id"])
     taken = taken.filter(pc.greater(taken["record_id"], done.records))
-    keys = [_keys(rows) for rows in (changed, taken)]
-    return pc.unique(pa.concat_arrays(keys)).drop_null(), changed["message_id"]
-
-
-def _keys(rows: pa.Table) -> pa.Array:
-    named = pa.table(
-        {"tenant": rows["tenant"], "trace_id": pc.coalesce(rows["correlation_id"], rows["message_id"])}
-    )
-    return keys_of(named.filter(pc.is_valid(named["trace_id"])), BY)
+    # A turn may be about no message at all.
+    taken = taken.filter(pc.or_(pc.is_valid(taken["correlation_id"]), pc.is_valid(taken["message_id"])))
+    of_lives = talk.conversation_keys(changed)
+    keys = pc.unique(pa.concat_arrays([of_lives, talk.conversation_keys(taken)]))
+    return keys, pa.table({"key": of_lives, "message_id": changed["message_id"]})

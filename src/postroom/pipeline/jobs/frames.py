@@ -1,10 +1,13 @@
 """Files of a table as a Spark frame, wherever the lake lies, every page checked against its checksum."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from postroom.pipeline.lake.lake import Lake, LakeFile
+from postroom.pipeline.lake.reading import read_portions
 from postroom.pipeline.lake.tables import Table
 
 if TYPE_CHECKING:
@@ -26,12 +29,15 @@ def table_frame(spark: "SparkSession", lake: Lake, table: Table, files: Sequence
 
 def _read_by_workers(spark: "SparkSession", table: Table, files: Sequence[LakeFile]) -> "DataFrame":
     """From an object store, with Arrow: Spark itself would need jars for that."""
-    from postroom.pipeline.jobs.tasks import spread
-    from postroom.pipeline.lake.remote import read_files
+    numbers = spark.range(0, len(files), 1, len(files))
+    return numbers.mapInArrow(partial(_read, list(files), table), spark_schema(table))
 
-    named = [(file.uri, file.cut) for file in files]
-    work = partial(read_files, named, table.schema, table.cut)
-    return spread(spark, len(named)).mapInArrow(work, spark_schema(table))
+
+def _read(files: list[LakeFile], table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            for rows in read_portions(files[number], table):
+                yield from rows.to_batches()
 
 
 def spark_schema(table: Table) -> "StructType":

@@ -1,33 +1,41 @@
 """The memory step: what was said in messages that have ended becomes chunks."""
 
-from functools import partial
+from collections.abc import Iterator
 
-from postroom.pipeline.jobs.context import Context, newer
+import msgspec
+
+from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.progress import watched
-from postroom.pipeline.jobs.tasks import ANSWER, answers
-from postroom.pipeline.lake.append import write_all
-from postroom.pipeline.lake.files import WrittenFile
+from postroom.pipeline.jobs.results import read_results, tell_files
+from postroom.pipeline.jobs.silver import NewRows, new_rows
+from postroom.pipeline.jobs.workers import Parcel
 from postroom.pipeline.lake.lake import Positions
 from postroom.pipeline.lake.tables import CHUNKS, MESSAGES
+from postroom.pipeline.lake.upsert import Target, write_part
+from postroom.pipeline.memory.chunks import NEEDED, chunks
+
+
+class ChunkTasks(msgspec.Struct, frozen=True):
+    """What was said, each task into one file if there is anything."""
+
+    new: NewRows
+    target: Target
+
+    def __call__(self, number: int) -> Iterator[Parcel]:
+        said = map(chunks, self.new.read(number, MESSAGES, NEEDED))
+        yield from tell_files(self.target.table, write_part(self.target, None, said))
 
 
 def remember(at: Context, target: Positions) -> None:
-    from postroom.pipeline.memory.chunks import chunks
-
     work = at.look(CHUNKS)
     done = work.done
     if work.snapshot.exists and not work.anew and done.ledger >= target.ledger:
         return
-    files = newer(at.lake.files(MESSAGES), "ended_seq", done.ledger)
+    new = new_rows(at.lake.files(MESSAGES), "ended_seq", done.ledger, target.ledger)
+    workers = at.crew.of(new.rows)
     with at.log.step("memory", done.ledger, target.ledger) as step:
-        step.rows_in = sum(file.rows for file in files)
-        written: list[WrittenFile] = []
-        with watched(at.spark, at.told, "memory", step.rows_in):
-            if files:
-                new = at.between(MESSAGES, "ended_seq", done.ledger, target.ledger)
-                task = partial(write_all, CHUNKS.name, at.lake.uri(CHUNKS), CHUNKS.schema, CHUNKS.tracked)
-                said = chunks(new).select(*CHUNKS.schema.names)
-                written = answers(said.mapInArrow(task, ANSWER)).get(CHUNKS.name, [])
-        gone = work.snapshot.files if work.anew else []
-        at.commit(work, written, Positions(target.ledger, 0), gone)
-        step.rows_out = sum(file.rows for file in written)
+        step.rows_in = new.rows
+        with watched(workers, at.told, "memory", new.rows):
+            results = read_results(workers.collect(ChunkTasks(new, work.target([])), len(new.portions)))
+        at.commit_results([work], results, Positions(target.ledger, 0))
+        step.rows_out = results.rows(CHUNKS.name)

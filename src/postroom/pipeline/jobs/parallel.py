@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from postroom.pipeline.jobs.session import LazySession
+
 AT_ONCE = 6
 CANCEL_EVERY_S = 0.1
 T = TypeVar("T")
@@ -15,7 +17,7 @@ Begin = Callable[..., "Future[Any]"]
 
 
 @contextlib.contextmanager
-def together(spark: "SparkSession") -> Iterator[Begin]:
+def together(spark: "SparkSession | LazySession") -> Iterator[Begin]:
     """A function that begins a step. When the block is left all have ended; the first that failed is told."""
     begun: list[Future[Any]] = []
     with ThreadPoolExecutor(AT_ONCE, "pipeline") as pool:
@@ -41,7 +43,7 @@ def together(spark: "SparkSession") -> Iterator[Begin]:
 
 
 def interruptible(
-    spark: "SparkSession", work: Callable[[], T], interrupted: Callable[[], None] = lambda: None
+    spark: "SparkSession | LazySession", work: Callable[[], T], interrupted: Callable[[], None] = lambda: None
 ) -> T:
     """Work in a thread of its own: an interrupt then meets nobody in the middle of a word with the JVM, and
     the jobs that run are cancelled in an orderly way. `interrupted` tells the work of it."""
@@ -57,8 +59,14 @@ def interruptible(
             raise
 
 
-def _cancel(spark: "SparkSession") -> None:
+def _cancel(spark: "SparkSession | LazySession") -> None:
+    from postroom.pipeline.jobs.session import LazySession
+
     with contextlib.suppress(Exception):
+        if isinstance(spark, LazySession):
+            if spark.started is None:
+                return
+            spark = spark.started
         context = getattr(spark, "_sc", None)
         if context is not None:
             context.cancelAllJobs()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from postroom.pipeline.jobs.workers import Workers
     from postroom.pipeline.lake.lease import LakeLease
 
 REPORT_EVERY_S = 0.5
@@ -53,12 +52,12 @@ def reported(lease: "LakeLease", told: Told) -> Told:
 
 
 @contextmanager
-def watched(spark: "SparkSession", told: Told, step: str, rows: int) -> Iterator[None]:
-    """Tell how far the Spark jobs of this block are, by their tasks. What was told never goes back."""
+def watched(workers: "Workers", told: Told, step: str, rows: int) -> Iterator[None]:
+    """Tell how far Spark's jobs of this block are, by their tasks. What was told never goes back."""
     told(RunProgress(step=step, total=rows))
     done = threading.Event()
     begun = time.monotonic()
-    context = getattr(spark, "_sc", None)
+    context = getattr(workers, "context", None)
     thread = None
     if context is not None and told is not silent:
         group = f"{step}-{time.monotonic_ns()}"

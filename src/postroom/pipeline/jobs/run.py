@@ -17,6 +17,7 @@ from postroom.pipeline.errors import LakeDamaged, LakeFull, SparkFailed
 from postroom.pipeline.jobs.bronze import take_in
 from postroom.pipeline.jobs.context import Context
 from postroom.pipeline.jobs.conversations import converse
+from postroom.pipeline.jobs.crew import FEW_ROWS, Crew
 from postroom.pipeline.jobs.expect import check_lake, find_unchecked, findings, keep
 from postroom.pipeline.jobs.gold import sum_up
 from postroom.pipeline.jobs.ledger_identity import check_same_ledger
@@ -26,7 +27,6 @@ from postroom.pipeline.jobs.parallel import together
 from postroom.pipeline.jobs.progress import Told, reported, silent
 from postroom.pipeline.jobs.repair import MOST_REPAIRS, Repair, find_file, repair
 from postroom.pipeline.jobs.run_log import RunLog, RunStep
-from postroom.pipeline.jobs.session import sized
 from postroom.pipeline.jobs.silver import count_turns, live
 from postroom.pipeline.jobs.upkeep import keep_up
 from postroom.pipeline.jobs.verify import verify_lake
@@ -53,6 +53,8 @@ from postroom.pipeline.sources.sqlite import SqliteSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from postroom.pipeline.jobs.session import LazySession
+
 MOST_EVENTS = 2_000_000
 # How Python notices that there is nobody at the other end.
 _CLASS = re.compile(r"\[[A-Z][A-Z_.]{5,}\] ")
@@ -64,7 +66,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `since` is the moment from which a new lake takes events in. With `verify` every hash is checked; with
     `scrub` every file of the lake is read first, and what is damaged repaired. `upkeep` puts small files
     together and deletes what nobody needs; `keep` lets go of rows beyond an age in seconds, by table.
-    `lineage` is where OpenLineage events go: an address, a file, or `env`; nowhere when it is empty."""
+    `lineage` is where OpenLineage events go: an address, a file, or `env`; nowhere when it is empty. A step
+    over `few` rows at most is carried out without Spark."""
 
     refresh: bool = False
     everything: bool = False
@@ -76,6 +79,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     upkeep: bool = True
     keep: dict[str, float] = {}
     lineage: str = ""
+    few: int = FEW_ROWS
 
 
 NORMAL = Options()
@@ -97,7 +101,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(
-    spark: "SparkSession",
+    spark: "SparkSession | LazySession",
     lake: Lake,
     source: SqliteSource,
     clock: Clock,
@@ -108,7 +112,7 @@ def run(
     begun = clock.now()
     with hold_lease(lake, clock) as lease:
         told = reported(lease, told)
-        at = Context(spark, lake, source, clock, told, log, _built_anew(options))
+        at = Context(Crew(spark, options.few), lake, source, clock, told, log, _built_anew(options))
         if options.everything:
             _empty(lake, QUARANTINE)
         repairs: list[Repair] = []
@@ -239,9 +243,7 @@ def _work(at: Context, options: Options) -> tuple[int, Positions]:
     check_same_ledger(at.lake, at.source, snapshot, first, accept_gap=options.accept_gap)
     done = Positions(first, at.look(RECORDS).done.records)
     target = Positions(snapshot.head, snapshot.records)
-    known = min(first, at.look(MESSAGE_LIFE).done.ledger)
-    with sized(at.spark, target.ledger - known, known):
-        _steps(at, done, target, options)
+    _steps(at, done, target, options)
     return snapshot.head - first, target
 
 
@@ -256,7 +258,7 @@ def _steps(at: Context, done: Positions, target: Positions, options: Options) ->
         if step == target:
             break
         live(at, step)
-    with together(at.spark) as begin:
+    with together(at.crew.spark) as begin:
         begin(remember, at, target)
         lived, counted = begin(live, at, target), begin(count_turns, at, target)
         lived.result()

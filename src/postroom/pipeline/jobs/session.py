@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     """Under which name or address workers reach the driver. On this machine alone: 127.0.0.1."""
     bind_address: str | None = None
     py_files: tuple[str, ...] = ()
+    named: bool = False
+    """Whether somebody has said which."""
 
     @property
     def local(self) -> bool:
@@ -75,6 +78,7 @@ def where(
         driver_host=driver_host or os.environ.get("POSTROOM_SPARK_DRIVER_HOST") or None,
         bind_address=bind_address or os.environ.get("POSTROOM_SPARK_BIND_ADDRESS") or None,
         py_files=tuple(py_files),
+        named=bool(master or remote),
     )
 
 
@@ -135,6 +139,32 @@ def session(at: Where, name: str = "postroom") -> Iterator["SparkSession"]:
         yield spark
     finally:
         stop(spark)
+
+
+class LazySession:
+    """A session that is started by whoever first needs it, if anybody does."""
+
+    def __init__(self, at: Where) -> None:
+        self._at = at
+        self._lock = threading.Lock()
+        self.started: SparkSession | None = None
+
+    def get(self) -> "SparkSession":
+        with self._lock:
+            if self.started is None:
+                self.started = start(self._at)
+            return self.started
+
+
+@contextlib.contextmanager
+def lazy_session(at: Where) -> Iterator[LazySession]:
+    """If it was started, it is stopped when the block is left."""
+    lazy = LazySession(at)
+    try:
+        yield lazy
+    finally:
+        if lazy.started is not None:
+            stop(lazy.started)
 
 
 def start(at: Where, name: str = "postroom") -> "SparkSession":
@@ -209,23 +239,6 @@ def _connect(at: Where) -> "SparkSession":
     except Exception as error:
         raise SparkNotReached(address=at.remote, reason=_first_line(error)) from error
     return spark
-
-
-@contextlib.contextmanager
-def sized(spark: "SparkSession", new: int, known: int) -> Iterator[None]:
-    """For one run, what its work is worth: with few events, pieces and compiled code cost more than rows."""
-    few = new < FEW_EVENTS
-    usual = {key: spark.conf.get(key) for key in (PIECES, *QUICK_PLANS)}
-    pieces = int(usual[PIECES] or 4)
-    wanted = {PIECES: str(1 if few else max(pieces, (known + new) // EVENTS_PER_PIECE))}
-    for key, value in (wanted | (QUICK_PLANS if few else {})).items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(Exception):  # the session may be gone
-            for key, value in usual.items():
-                spark.conf.set(key, value or "")
 
 
 def stop(spark: "SparkSession") -> None:

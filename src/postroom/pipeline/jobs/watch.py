@@ -1,4 +1,4 @@
-"""Staying with the store: a run whenever there is something new, in one warm session.
+"""Staying with the store: a run whenever there is something new.
 
 A look costs a look at the store and nothing else, so it may be taken every second. A run that another process
 is in the way of is tried again at the next look; any other failure ends the watch.
@@ -18,11 +18,13 @@ from postroom.pipeline.sources.sqlite import SqliteSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from postroom.pipeline.jobs.session import LazySession
+
 EVERY_S = 1.0
 
 
 def watch(
-    spark: "SparkSession",
+    spark: "SparkSession | LazySession",
     lake: Lake,
     source: SqliteSource,
     clock: Clock,

@@ -38,7 +38,6 @@ class WrittenFile(msgspec.Struct, frozen=True):
 
 WRITTEN_SCHEMA = pa.schema(
     [
-        ("table", pa.string()),
         ("path", pa.string()),
         ("size", pa.int64()),
         ("rows", pa.int64()),
@@ -173,11 +172,9 @@ def _plain(bounds: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def told(table: str, files: list[WrittenFile]) -> pa.RecordBatch:
-    """What a task answers to the driver."""
-    return pa.RecordBatch.from_pylist(
-        [{"table": table, **msgspec.structs.asdict(file)} for file in files], WRITTEN_SCHEMA
-    )
+def told(files: list[WrittenFile]) -> pa.Table:
+    """What a task tells of the files it wrote."""
+    return pa.Table.from_pylist([msgspec.structs.asdict(file) for file in files], WRITTEN_SCHEMA)
 
 
 def now_ms() -> int:

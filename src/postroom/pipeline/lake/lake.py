@@ -55,6 +55,7 @@ class Lake:
         self.location = location.rstrip("/")
         self.storage_options = storage_options
         self.lease: LakeLease | None = None
+        self._known: dict[str, tuple[Any, TableSnapshot]] = {}
 
     def uri(self, table: Table) -> str:
         return f"{self.location}/{table.name}"
@@ -89,7 +90,34 @@ class Lake:
         return found
 
     def snapshot(self, table: Table) -> TableSnapshot:
-        return TableSnapshot(table, self.uri(table), self.open(table))
+        """The newest version. Opening a table reads its log, so one that has not changed is not opened
+        again."""
+        sign = self._sign(table)
+        known = self._known.get(table.name)
+        if known is not None and known[0] == sign is not None and not self._has_next(known[1]):
+            return known[1]
+        found = TableSnapshot(table, self.uri(table), self.open(table))
+        self._known[table.name] = (sign, found)
+        return found
+
+    def _sign(self, table: Table) -> Any:
+        """Something that differs when a table has changed; None where that cannot be told without opening it.
+
+        A file that is added to a log changes the time of its folder. On an object store whoever holds the
+        lease knows that nobody else changes tables; what it commits itself is forgotten there.
+        """
+        folder = local_path(self.uri(table))
+        if folder is None:
+            return self.lease and self.lease.epoch
+        try:
+            return os.stat(f"{folder}/_delta_log").st_mtime_ns
+        except OSError:
+            return None
+
+    def _has_next(self, found: TableSnapshot) -> bool:
+        """Two changes of a folder within a moment may leave it the same time."""
+        folder = local_path(found.uri)
+        return folder is not None and os.path.exists(f"{folder}/_delta_log/{found.version + 1:020d}.json")
 
     def positions(self, table: Table) -> Positions:
         return self.snapshot(table).positions
@@ -124,6 +152,8 @@ class Lake:
         if self.lease is not None:
             self.lease.check()
         with named(self, table):
+            if self.folder is None:
+                self._known.pop(table.name, None)  # a lease may be lost without a word
             now = self.snapshot(table)
             self._check_base(now, base, removed)
             transactions = [Transaction(KEPT_APP, kept_from)] if kept_from is not None else []
@@ -151,6 +181,7 @@ class Lake:
                 for file in removed
             ]
             self._write(now, adds, removes, properties)
+            self._known.pop(table.name, None)
         if table.layer == "bronze":
             self._sync_log(table)
 

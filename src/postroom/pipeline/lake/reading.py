@@ -1,12 +1,17 @@
 """Reading Parquet files of the lake, every page checked against its checksum. A file that fails is named."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from postroom.pipeline.lake.files import filesystem
+from postroom.pipeline.lake.snapshot import LakeFile
+from postroom.pipeline.lake.tables import Table
 
 DAMAGED = "is damaged"
 """Said of a file in every error about it, wherever that is raised: in a worker it reaches us only as a
@@ -33,6 +38,66 @@ def read_declared(uri: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """All of a file; columns that were declared since it was written have nothing in them."""
     for batch in read_batches(uri):
         yield declare(pa.Table.from_batches([batch]), schema)
+
+
+def read_rows(file: LakeFile, table: Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """Some or all declared columns of a file, with the one that only its path tells."""
+    return pa.concat_tables(
+        [*read_portions(file, table, columns), declared_as(table, columns).empty_table()]
+    ).combine_chunks()
+
+
+def read_portions(file: LakeFile, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The same, a bounded number of rows at a time."""
+    wanted = declared_as(table, columns)
+    stored = [name for name in wanted.names if name != table.cut]
+    for batch in read_batches(file.uri, stored):
+        rows = declare(pa.Table.from_batches([batch]), wanted)
+        if table.cut in wanted.names:
+            kind = wanted.field(table.cut).type
+            part = pa.repeat(pa.scalar(cut_value(kind, file.cut), kind), rows.num_rows)
+            rows = rows.set_column(rows.schema.get_field_index(table.cut), table.cut, part)
+        yield rows.select(wanted.names).cast(wanted)
+
+
+def scan_rows(files: Sequence[LakeFile], table: Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """The same of many files, which cost little more than what is in them."""
+    if not files:
+        return declared_as(table, columns).empty_table()
+    try:
+        return dataset(files, table, columns).to_table().combine_chunks()
+    except (pa.ArrowInvalid, OSError):
+        for file in files:
+            read_rows(file, table, columns)  # which says which it is
+        raise
+
+
+def dataset(files: Sequence[LakeFile], table: Table, columns: Sequence[str] | None = None) -> pads.Dataset:
+    """Files as something that can be asked without reading all of it."""
+    wanted = declared_as(table, columns)
+    fs, first = filesystem(files[0].uri)
+    parts = None
+    if table.cut in wanted.names:
+        parts = pads.partitioning(pa.schema([wanted.field(table.cut)]), flavor="hive")
+    root = first[: -len(files[0].path)]
+    return pads.dataset(
+        [root + file.path for file in files], schema=wanted, format=_CHECKED, filesystem=fs,
+        partitioning=parts, partition_base_dir=root,
+    )  # fmt: skip
+
+
+_CHECKED = pads.ParquetFileFormat(
+    default_fragment_scan_options=pads.ParquetFragmentScanOptions(page_checksum_verification=True)
+)
+
+
+def declared_as(table: Table, columns: Sequence[str] | None) -> pa.Schema:
+    return table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
+
+
+def cut_value(kind: pa.DataType, text: str | None) -> Any:
+    """The value of the column that a part is cut by, as its path tells it."""
+    return date.fromisoformat(text) if text is not None and pa.types.is_date(kind) else text
 
 
 def read_what_is_whole(uri: str, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -1,72 +1,72 @@
-"""Replacing rows in tables that are cut into parts: only files that hold such rows are written anew.
+"""Rows of one part of a table, written in the place of older ones: only files that hold such rows are written
+anew."""
 
-New rows come sorted by their cut. When all of a part have come, the rows that stay are added from the old
-files that are replaced, and the driver commits the new files in the place of those.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
-from itertools import groupby
-from operator import itemgetter
-from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from postroom.pipeline.lake.compute import pc
-from postroom.pipeline.lake.files import FileWriter, WrittenFile, told
-from postroom.pipeline.lake.reading import read_declared
+from postroom.pipeline.lake.files import FileWriter, WrittenFile
+from postroom.pipeline.lake.reading import read_rows
+from postroom.pipeline.lake.snapshot import LakeFile
+from postroom.pipeline.lake.tables import BY_NAME
 
 ROWS_PER_FILE = 500_000
 _BETWEEN = "\x1f"
 
-Build = Callable[[Iterator[pa.Table]], Iterator[Sequence[pa.Table]]]
-"""Makes the rows of each output from the rows of one part, which come in portions."""
 
-
-class UpsertOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that is filled. Old rows with the same values of `by` as new ones of the first output go."""
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A table that is filled: where it lies, and the files of each part in which older rows may be."""
 
     table: str
     uri: str
-    schema: Any
-    cut: str
-    by: tuple[str, ...]
-    tracked: tuple[str, ...]
-    old: dict[str | None, tuple[str, ...]] = {}
+    old: dict[str | None, list[LakeFile]] = {}
 
 
-class _Part:
-    """One part of one table while it is written."""
+class OldRows(msgspec.Struct, frozen=True):
+    """What the files to be replaced hold: rows with one of the keys looked for, and others, which stay."""
 
-    def __init__(self, output: UpsertOutput, cut: str | None) -> None:
-        self._output = output
-        self._cut = cut
-        self._writer: FileWriter | None = None
-        self._written: list[WrittenFile] = []
+    files: list[LakeFile]
+    same: list[pa.Table]
+    others: list[pa.Table]
 
-    def write(self, rows: pa.Table) -> None:
-        if not rows.num_rows:
-            return
-        if self._writer is not None and self._writer.rows >= ROWS_PER_FILE:
-            self._close()
-        if self._writer is None:
-            where = (self._output.cut, self._cut)
-            self._writer = FileWriter(self._output.uri, self._output.schema, where, self._output.tracked)
-        self._writer.write(rows)
 
-    def _close(self) -> None:
-        if self._writer is not None:
-            self._written.append(self._writer.close())
-            self._writer = None
+def find_old(target: Target, cut: str | None, by: tuple[str, ...], keys: pa.Array) -> OldRows:
+    """Files of a part with a row that has one of these keys. Of the others at most the key is read."""
+    table = BY_NAME[target.table]
+    found = OldRows([], [], [])
+    for file in in_range(target.old.get(cut, []), by[0], keys) if len(by) == 1 else target.old.get(cut, []):
+        hit = pc.is_in(keys_of(read_rows(file, table, by), by), value_set=keys)
+        if pc.any(hit).as_py():
+            rows = read_rows(file, table)
+            found.files.append(file)
+            found.same.append(rows.filter(hit))
+            found.others.append(rows.filter(pc.invert(hit)))
+    return found
 
-    def finish(self, replaced: pa.Array) -> list[WrittenFile]:
-        for uri in self._output.old.get(self._cut, ()):
-            for rows in read_declared(uri, self._output.schema):
-                gone = pc.is_in(keys_of(rows, self._output.by), value_set=replaced)
-                self.write(rows.filter(pc.invert(gone)))
-        self._close()
-        return self._written
+
+def in_range(files: Sequence[LakeFile], column: str, keys: pa.Array) -> list[LakeFile]:
+    """Files that may hold one of these keys, by the range of the column that is noted for each."""
+    ordered = keys.sort()
+
+    def may_hold(file: LakeFile) -> bool:
+        low, high = file.low.get(column), file.high.get(column)
+        if low is None or high is None:
+            return True
+        place = _first_from(ordered, low)
+        return place < len(ordered) and ordered[place].as_py() <= high
+
+    return [file for file in files if may_hold(file)]
+
+
+def _first_from(ordered: pa.Array, low: str) -> int:
+    begin, end = 0, len(ordered)
+    while begin < end:
+        middle = (begin + end) // 2
+        begin, end = (middle + 1, end) if ordered[middle].as_py() < low else (begin, middle)
+    return begin
 
 
 def keys_of(rows: pa.Table, names: Sequence[str]) -> pa.Array:
@@ -77,40 +77,36 @@ def keys_of(rows: pa.Table, names: Sequence[str]) -> pa.Array:
     return pc.binary_join_element_wise(*columns, _BETWEEN, null_handling="replace", null_replacement="")
 
 
-def unchanged(portions: Iterator[pa.Table]) -> Iterator[Sequence[pa.Table]]:
-    """The rows as they come, for one output."""
-    return ((rows,) for rows in portions)
+def write_part(target: Target, cut: str | None, tables: Iterable[pa.Table]) -> list[WrittenFile]:
+    """These rows in new files of a part, which nobody sees before their commit."""
+    table = BY_NAME[target.table]
+    written: list[WrittenFile] = []
+    writer: FileWriter | None = None
+    for rows in tables:
+        if not rows.num_rows:
+            continue
+        if writer is not None and writer.rows >= ROWS_PER_FILE:
+            written.append(writer.close())
+            writer = None
+        if writer is None:
+            part = (table.cut, cut) if table.cut else None
+            writer = FileWriter(target.uri, table.schema, part, table.tracked)
+        writer.write(rows)
+    if writer is not None:
+        written.append(writer.close())
+    return written
 
 
-def write_parts(
-    outputs: Sequence[UpsertOutput], build: Build, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """The work of one task."""
-    main = outputs[0]
-    tables = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
-    portions = (piece for table in tables for piece in pieces(table, main.cut))
-    for cut, group in groupby(portions, key=itemgetter(0)):
-        parts = [_Part(output, cut) for output in outputs]
-        replaced: list[pa.Array] = []
-        for built in build(rows for _, rows in group):
-            replaced.append(pc.unique(keys_of(built[0], main.by)))
-            for part, rows in zip(parts, built, strict=True):
-                part.write(rows)
-        keys = pa.concat_arrays(replaced)
-        for output, part in zip(outputs, parts, strict=True):
-            yield told(output.table, part.finish(keys))
-
-
-def pieces(table: pa.Table, cut: str) -> Iterator[tuple[str | None, pa.Table]]:
-    """A table's rows by the value of its cut, in the order they come."""
-    column = table[cut]
+def parts_of(rows: pa.Table, cut: str) -> Iterator[tuple[str | None, pa.Table]]:
+    """A table's rows by the value of its cut."""
+    column = rows[cut]
     values = pc.unique(column)
     for value in values:
         python = value.as_py()
         if len(values) == 1:
-            rows = table
+            part = rows
         elif python is None:
-            rows = table.filter(pc.is_null(column))
+            part = rows.filter(pc.is_null(column))
         else:
-            rows = table.filter(pc.equal(column, value))
-        yield (python.isoformat() if isinstance(python, date) else python), rows
+            part = rows.filter(pc.equal(column, value))
+        yield (python.isoformat() if isinstance(python, date) else python), part

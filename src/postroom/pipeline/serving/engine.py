@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from postroom.pipeline.errors import LakeMissing, QueryRefused, TableMissing
 from postroom.pipeline.lake.lake import Lake, LakeFile
-from postroom.pipeline.lake.remote import dataset
+from postroom.pipeline.lake.reading import dataset
 from postroom.pipeline.lake.tables import ALL, BY_SHORT, MESSAGES, QUARANTINE, RECORDS, Table
 
 MEMORY_MB = 512
@@ -81,7 +81,7 @@ class QueryEngine:
             self._db.register(table.short, table.schema.empty_table())
         elif self._lake.folder is None:
             # DuckDB would have to fetch an extension for that.
-            self._db.register(table.short, dataset(table, files))
+            self._db.register(table.short, dataset(files, table))
         else:
             self._view(table, files)
 

@@ -1,61 +1,92 @@
 """One row per turn of an agent, from the record the office keeps of it: outcome, tokens, money."""
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
-_COUNTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
-_USAGE = StructType(
+import numpy as np
+import pyarrow as pa
+
+from postroom.pipeline.lake.compute import pc
+from postroom.pipeline.lake.tables import MONEY, TURNS
+from postroom.pipeline.silver.events import whole
+from postroom.pipeline.silver.json_columns import open_json
+
+NEEDED = ("id", "tenant", "kind", "key", "data", "correlation_id", "message_id", "created_at")
+"""The columns of records that are looked at here."""
+COUNTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+_USAGE = pa.struct(
+    [("provider", pa.string()), ("model", pa.string()), *((name, pa.int64()) for name in COUNTS)]
+)
+_TURN = pa.schema(
     [
-        StructField("provider", StringType()),
-        StructField("model", StringType()),
-        *(StructField(name, LongType()) for name in _COUNTS),
+        ("agent", pa.string()),
+        ("outcome", pa.string()),
+        ("cause", pa.string()),
+        ("started_at", pa.int64()),
+        ("ended_at", pa.int64()),
+        ("usage", pa.list_(_USAGE)),
+        ("cost_usd", pa.string()),
+        ("price_source", pa.string()),
     ]
 )
-_TURN = StructType(
-    [
-        StructField("agent", StringType()),
-        StructField("outcome", StringType()),
-        StructField("cause", StringType()),
-        StructField("started_at", LongType()),
-        StructField("ended_at", LongType()),
-        StructField("usage", ArrayType(_USAGE)),
-        StructField("cost_usd", StringType()),
-        StructField("price_source", StringType()),
-    ]
-)
-MONEY = "decimal(20,10)"
+_TIME = pa.timestamp("us", "UTC")
 
 
-def turns(records: DataFrame) -> DataFrame:
+def turns(records: pa.Table) -> pa.Table:
     """Tokens of all models of a turn are added up; the turn is named after the last that worked on it."""
-    found = records.where("kind = 'turn'").withColumn("turn", F.from_json("data", _TURN))
-    turn, usage = F.col("turn"), F.coalesce(F.col("turn")["usage"], F.array().cast(ArrayType(_USAGE)))
-    last = F.try_element_at(usage, F.lit(-1))
-    ended = F.coalesce(turn["ended_at"], F.col("created_at"))
-    length = ended - turn["started_at"]
-    return found.select(
-        F.col("id").alias("record_id"),
-        F.col("key").alias("turn_id"),
-        "tenant",
-        F.coalesce(turn["agent"], F.lit("unknown")).alias("agent"),
-        "message_id",
-        "correlation_id",
-        F.coalesce(turn["outcome"], F.lit("unknown")).alias("outcome"),
-        turn["cause"].alias("cause"),
-        F.coalesce(last["provider"], F.lit("unknown")).alias("provider"),
-        F.coalesce(last["model"], F.lit("unknown")).alias("model"),
-        F.timestamp_micros(turn["started_at"]).alias("started_at"),
-        F.timestamp_micros(ended).alias("ended_at"),
-        F.when(length >= 0, length).alias("duration_us"),
-        *(_total(usage, name).alias(name) for name in _COUNTS),
-        turn["cost_usd"].try_cast(MONEY).alias("cost_usd"),
-        turn["price_source"].alias("price_source"),
-        F.to_date(F.timestamp_micros(ended)).alias("day"),
-    )
+    found = records.filter(pc.equal(records["kind"], "turn")).combine_chunks()
+    turn = open_json(whole(found["data"]), _TURN)
+    usage = whole(turn["usage"])
+    ended = pc.coalesce(turn["ended_at"], found["created_at"])
+    length = pc.subtract(ended, turn["started_at"])
+    last = _last(usage)
+    columns: dict[str, Any] = {
+        "record_id": found["id"],
+        "turn_id": found["key"],
+        "tenant": found["tenant"],
+        "agent": pc.fill_null(turn["agent"], "unknown"),
+        "message_id": found["message_id"],
+        "correlation_id": found["correlation_id"],
+        "outcome": pc.fill_null(turn["outcome"], "unknown"),
+        "cause": turn["cause"],
+        "provider": pc.fill_null(pc.struct_field(last, "provider"), "unknown"),
+        "model": pc.fill_null(pc.struct_field(last, "model"), "unknown"),
+        "started_at": turn["started_at"].cast(_TIME),
+        "ended_at": ended.cast(_TIME),
+        "duration_us": pc.if_else(pc.greater_equal(length, 0), length, None),
+        **{name: _total(usage, name) for name in COUNTS},
+        "cost_usd": _money(whole(turn["cost_usd"])),
+        "price_source": turn["price_source"],
+        "day": ended.cast(_TIME).cast(pa.date32()),
+    }
+    return pa.table({name: columns[name] for name in TURNS.schema.names}).cast(TURNS.schema)
 
 
-def _total(usage: Column, name: str) -> Column:
-    return F.aggregate(
-        usage, F.lit(0).cast("long"), lambda total, use: total + F.coalesce(use[name], F.lit(0))
-    )
+def _last(usage: pa.ListArray) -> pa.Array:
+    """The last item of each list, or nothing."""
+    lengths = pc.fill_null(pc.list_value_length(usage), 0).to_numpy()
+    place = np.cumsum(lengths) - 1
+    return usage.flatten().take(pa.array(place, mask=lengths == 0))
+
+
+def _total(usage: pa.ListArray, name: str) -> Any:
+    values = pc.fill_null(pc.struct_field(usage.flatten(), name), 0).to_numpy()
+    # Where each list ends, the sum so far less that of the lists before it is its own.
+    ends = np.cumsum(pc.fill_null(pc.list_value_length(usage), 0).to_numpy())
+    so_far = np.append(0, np.cumsum(values))[np.append(0, ends)]
+    return np.diff(so_far)
+
+
+def _money(texts: pa.Array) -> pa.Array:
+    try:
+        return texts.cast(MONEY)
+    except pa.ArrowInvalid:
+        return pa.array([_price(text) for text in texts.to_pylist()], MONEY)
+
+
+def _price(text: str | None) -> Decimal | None:
+    """Rounded to what the lake can hold; nothing, when it is no number or too large a one."""
+    try:
+        return None if text is None else Decimal(text.strip()).quantize(Decimal(1).scaleb(-MONEY.scale))
+    except InvalidOperation:
+        return None

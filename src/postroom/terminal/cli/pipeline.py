@@ -29,6 +29,7 @@ from postroom.terminal.cli.pipeline_options import (
     ConfOption,
     DriverHostOption,
     FeedOption,
+    FewOption,
     KeepOption,
     LineageOption,
     MasterOption,
@@ -91,7 +92,9 @@ class ProgressMeter:
     def __call__(self, progress: "RunProgress") -> None:
         if self._out.as_json:
             document = {"progress": msgspec.to_builtins(progress)}
-            print(json.dumps(document), file=sys.stderr, flush=True)
+            # In one go: steps that run side by side tell theirs at the same time.
+            sys.stderr.write(json.dumps(document) + "\n")
+            sys.stderr.flush()
             return
         if not self._live:
             if progress.finished:
@@ -138,6 +141,7 @@ def run(
     driver_host: DriverHostOption = None,
     bind_address: BindAddressOption = None,
     py_files: PyFilesOption = None,
+    few: FewOption = None,
     feed: FeedOption = None,
     lineage: LineageOption = None,
 ) -> None:
@@ -154,16 +158,6 @@ def run(
         from postroom.pipeline.jobs.session import where
     except ImportError as error:
         raise PartMissing(package=error.name or "deltalake") from error
-    options = Options(
-        refresh=full_refresh,
-        everything=full_refresh and from_store,
-        accept_gap=accept_gap,
-        verify=not trust,
-        upkeep=not no_upkeep,
-        keep=_ages(keep or ()),
-        since=since.before(at.clock.now()) if since is not None else None,
-        lineage=_lineage(lineage),
-    )
     spark = where(
         master,
         remote,
@@ -173,6 +167,17 @@ def run(
         bind_address=bind_address,
         py_files=py_files or (),
     )
+    options = Options(
+        refresh=full_refresh,
+        everything=full_refresh and from_store,
+        accept_gap=accept_gap,
+        verify=not trust,
+        upkeep=not no_upkeep,
+        keep=_ages(keep or ()),
+        since=since.before(at.clock.now()) if since is not None else None,
+        lineage=_lineage(lineage),
+        few=_few(few, spark),
+    )
     idle = nothing_to_do(found, source, options)
     if idle is not None:
         told = f"Nothing is new: the lake is at event {idle.position:,}, where the store is."
@@ -181,6 +186,15 @@ def run(
     done = _carry_out(at, found, source, options, spark)
     held = _hold(at, found)
     at.out.show(_document(done, held), *_told(done, held))
+
+
+def _few(given: int | None, spark: "Where") -> int:
+    """Who names a Spark wants it to be used, however little there is to do."""
+    from postroom.pipeline.jobs.crew import FEW_ROWS
+
+    if given is not None and given < 0:
+        raise InvalidField("--few", "must be at least 0")
+    return given if given is not None else 0 if spark.named else FEW_ROWS
 
 
 def _lineage(given: str | None) -> str:
@@ -210,9 +224,9 @@ def _carry_out(
 ) -> "Summary":
     from postroom.pipeline.jobs.parallel import interruptible
     from postroom.pipeline.jobs.run import run as run_once
-    from postroom.pipeline.jobs.session import session
+    from postroom.pipeline.jobs.session import lazy_session
 
-    with ProgressMeter(at) as meter, session(_where(at, lake, chosen)) as spark:
+    with ProgressMeter(at) as meter, lazy_session(_where(at, lake, chosen)) as spark:
         return interruptible(spark, lambda: run_once(spark, lake, source, at.clock, options, meter))
 
 
@@ -235,19 +249,18 @@ def backfill(
     from postroom.pipeline.jobs.parallel import interruptible
     from postroom.pipeline.jobs.run import Options, nothing_to_do
     from postroom.pipeline.jobs.run import run as run_once
-    from postroom.pipeline.jobs.session import session, where
+    from postroom.pipeline.jobs.session import lazy_session, where
 
     days = DayRange(_day("--from", first), _day("--to", last or first))
     if days.last < days.first:
         raise InvalidField("--to", "is before --from")
     check_days(found, days)
-    options = Options(lineage=_lineage(lineage))
-    with ProgressMeter(at) as meter, session(where(master, remote, memory)) as spark:
+    chosen = where(master, remote, memory)
+    options = Options(lineage=_lineage(lineage), few=_few(None, chosen))
+    with ProgressMeter(at) as meter, lazy_session(chosen) as spark:
         if nothing_to_do(found, source, options) is None:
             interruptible(spark, lambda: run_once(spark, found, source, at.clock, options, meter))
-        done = interruptible(
-            spark, lambda: carry_out(spark, found, source, at.clock, days, meter, options.lineage)
-        )
+        done = interruptible(spark, lambda: carry_out(spark, found, source, at.clock, days, options, meter))
     at.out.show(
         msgspec.to_builtins(done),
         *(f"{name}: {some(rows, 'row')}" for name, rows in done.rows.items()),
@@ -282,8 +295,9 @@ def verify(
         from postroom.pipeline.jobs.run import Options
         from postroom.pipeline.jobs.session import where
 
-        options = Options(scrub=True)
-        done = _carry_out(at, found, source_of(at), options, where(master, remote, memory))
+        chosen = where(master, remote, memory)
+        options = Options(scrub=True, few=_few(None, chosen))
+        done = _carry_out(at, found, source_of(at), options, chosen)
         held = _hold(at, found)
         at.out.show(_document(done, held), *(done.repaired or ["Nothing is damaged."]))
         return
@@ -359,17 +373,17 @@ def watch(
     driver_host: DriverHostOption = None,
     bind_address: BindAddressOption = None,
     py_files: PyFilesOption = None,
+    few: FewOption = None,
     feed: FeedOption = None,
     lineage: LineageOption = None,
 ) -> None:
-    """Stay with the store: a run whenever there is something new, in one session. Ctrl-C ends it."""
+    """Stay with the store: a run whenever there is something new. Ctrl-C ends it."""
     from postroom.pipeline.jobs.parallel import interruptible
     from postroom.pipeline.jobs.run import Options
-    from postroom.pipeline.jobs.session import session, where
+    from postroom.pipeline.jobs.session import lazy_session, where
     from postroom.pipeline.jobs.watch import watch as stay
 
     found, source, stop = lake_of(at, lake), source_of(at, feed), threading.Event()
-    options = Options(lineage=_lineage(lineage))
     chosen = where(
         master,
         remote,
@@ -379,6 +393,7 @@ def watch(
         bind_address=bind_address,
         py_files=py_files or (),
     )
+    options = Options(lineage=_lineage(lineage), few=_few(few, chosen))
 
     def done(summary: "Summary") -> None:
         at.out.say(f"{iso(at.clock.now())}  {some(summary.events, 'event')} in {span(summary.seconds)}")
@@ -388,7 +403,7 @@ def watch(
     def waits(error: PostroomError) -> None:
         at.out.say(f"{iso(at.clock.now())}  {error}")
 
-    with session(_where(at, found, chosen)) as spark:
+    with lazy_session(_where(at, found, chosen)) as spark:
         try:
             interruptible(
                 spark,

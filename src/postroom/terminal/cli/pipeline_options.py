@@ -37,6 +37,15 @@ PyFilesOption = Annotated[
     list[str] | None,
     option("FILE", "Python files for workers; may be given several times.", "--py-files", panel=SPARK),
 ]
+FewOption = Annotated[
+    int | None,
+    option(
+        "ROWS",
+        "Steps over so many rows at most need no Spark. Default 250000; 0 where a master or remote is named.",
+        "--few",
+        panel=SPARK,
+    ),
+]
 FeedOption = Annotated[
     str | None,
     option(

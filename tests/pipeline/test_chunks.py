@@ -5,7 +5,7 @@ from typing import Any
 
 from postroom.pipeline.lake.tables import MESSAGES
 from postroom.pipeline.memory.chunks import LONGEST, chunks
-from tests.spark.lakes import frame
+from tests.pipeline.tiny import columns
 
 SHORT = "Please look at this. It is short.\n\nBut it has three parts!"
 SENTENCES = " ".join(f"This is sentence number {number} of a long letter." for number in range(120))
@@ -25,7 +25,7 @@ def said(number: int, text: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_texts_become_pieces_that_fit(spark: Any) -> None:
+def test_texts_become_pieces_that_fit() -> None:
     texts = [SHORT, SENTENCES, ENDLESS, AT_THE_LIMIT[:LONGEST].strip(), "  "]
     messages = [said(number, text) for number, text in enumerate(texts)]
     messages += [
@@ -35,7 +35,7 @@ def test_texts_become_pieces_that_fit(spark: Any) -> None:
         said(13, "an agent's", from_agent="coder"),
     ]
     found: dict[str, list[Any]] = {}
-    for row in sorted(chunks(frame(spark, MESSAGES, messages)).collect(), key=lambda row: row["part"]):
+    for row in sorted(chunks(columns(MESSAGES, messages)).to_pylist(), key=lambda row: row["part"]):
         found.setdefault(row["message_id"], []).append(row)
 
     assert set(found) == {"m0", "m1", "m2", "m3", "m13"}
@@ -51,7 +51,7 @@ def test_texts_become_pieces_that_fit(spark: Any) -> None:
     assert (found["m13"][0]["trusted"], found["m0"][0]["trusted"]) == (True, False)
 
 
-def test_of_what_was_erased_nothing_is_remembered(spark: Any) -> None:
+def test_of_what_was_erased_nothing_is_remembered() -> None:
     messages = [said(1, "", body='{"erased":true}'), said(2, "", body='"a word"'), said(3, "kept")]
-    rows = chunks(frame(spark, MESSAGES, messages)).collect()
+    rows = chunks(columns(MESSAGES, messages)).to_pylist()
     assert sorted((row["message_id"], row["text"]) for row in rows) == [("m2", "a word"), ("m3", "kept")]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from postroom.pipeline.lake.tables import LEDGER, MESSAGE_LIFE
-from postroom.pipeline.silver.message_life import lives
-from tests.spark.lakes import frame
+from postroom.pipeline.silver.message_life import lives, merge_lives
+from tests.pipeline.tiny import columns
 
 T0 = 1_794_000_000_000_000
 ID = "01a1b1f6-0800-7000-8000-000000000001"
@@ -51,12 +51,12 @@ LIFE = [
 
 
 def the(rows: Any) -> dict[str, Any]:
-    [row] = rows.toArrow().to_pylist()
+    [row] = rows.to_pylist()
     return row
 
 
-def test_waits_work_and_failures_of_a_whole_life(spark: Any) -> None:
-    row = the(lives(frame(spark, LEDGER, LIFE)))
+def test_waits_work_and_failures_of_a_whole_life() -> None:
+    row = the(lives(columns(LEDGER, LIFE)))
     assert (row["state"], row["outcome"], row["attempts"], row["claims"]) == ("completed", "completed", 2, 2)
     assert (row["wait_us"], row["work_us"], row["total_us"]) == (2_000_000, 12_000_000, 20_000_000)
     assert (row["error_class"], row["error_reason"], row["failures"]) == ("timed_out", "too slow", 1)
@@ -65,67 +65,68 @@ def test_waits_work_and_failures_of_a_whole_life(spark: Any) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 5])
-def test_a_life_that_arrives_in_two_portions_is_the_same(spark: Any, cut: int) -> None:
-    whole = the(lives(frame(spark, LEDGER, LIFE)))
-    first = lives(frame(spark, LEDGER, LIFE[:cut]))
-    known = frame(spark, MESSAGE_LIFE, first.toArrow().to_pylist())
-    assert the(lives(frame(spark, LEDGER, LIFE[cut:]), known)) == whole
+def test_a_life_that_arrives_in_two_portions_is_the_same(cut: int) -> None:
+    whole = the(lives(columns(LEDGER, LIFE)))
+    first = lives(columns(LEDGER, LIFE[:cut]))
+    rest = columns(LEDGER, LIFE[cut:])
+    assert the(lives(rest, first)) == whole
+    assert the(merge_lives([lives(rest), first])) == whole, "in whatever order their lives are put together"
 
 
-def test_what_is_claimed_now_counts_only_finished_work(spark: Any) -> None:
-    row = the(lives(frame(spark, LEDGER, LIFE[:5])))
+def test_what_is_claimed_now_counts_only_finished_work() -> None:
+    row = the(lives(columns(LEDGER, LIFE[:5])))
     assert (row["outcome"], row["work_us"], row["finished_at"]) == ("open", 3_000_000, None)
 
 
-def test_a_claim_that_was_cancelled_from_outside_ends_there(spark: Any) -> None:
+def test_a_claim_that_was_cancelled_from_outside_ends_there() -> None:
     ended = [*LIFE[:2], event(3, "cancelled", 9, state="cancelled", attempts=1)]
-    row = the(lives(frame(spark, LEDGER, ended)))
+    row = the(lives(columns(LEDGER, ended)))
     assert (row["outcome"], row["work_us"]) == ("cancelled", 7_000_000)
 
 
-def test_unknown_events_and_states_are_passed_over(spark: Any) -> None:
+def test_unknown_events_and_states_are_passed_over() -> None:
     odd = [
         *LIFE,
         event(8, "teleported", 30, state="pending", attempts=3),
         event(9, "claimed", 31, state="limbo", attempts=3),
         {**event(10, "claimed", 32), "data": "{broken"},
     ]
-    assert the(lives(frame(spark, LEDGER, odd))) == the(lives(frame(spark, LEDGER, LIFE)))
+    assert the(lives(columns(LEDGER, odd))) == the(lives(columns(LEDGER, LIFE)))
 
 
-def test_the_day_comes_from_the_id_and_foreign_ids_get_day_zero(spark: Any) -> None:
+def test_the_day_comes_from_the_id_and_foreign_ids_get_day_zero() -> None:
     foreign = [event(1, "published", 0, message="my-own-id", state="pending", attempts=0)]
-    rows = lives(frame(spark, LEDGER, [*LIFE, *foreign])).toArrow().to_pylist()
+    rows = lives(columns(LEDGER, [*LIFE, *foreign])).to_pylist()
     days = {row["message_id"]: row["day"] for row in rows}
     assert days["my-own-id"] == date(1970, 1, 1)
     assert days[ID] == datetime.fromtimestamp(int(ID[:8] + ID[9:13], 16) / 1000, UTC).date()
 
 
-def test_a_message_that_was_taken_and_given_back_thousands_of_times_has_a_life(spark: Any) -> None:
+def test_a_message_that_was_taken_and_given_back_thousands_of_times_has_a_life() -> None:
     """Times are large numbers: those of some five thousand claims added up are more than a number can be."""
     often = [LIFE[0]]
     for turn in range(6000):
         often.append(event(2 * turn + 2, "claimed", 2 * turn + 1, state="claimed", attempts=1))
         often.append(event(2 * turn + 3, "snoozed", 2 * turn + 2, state="delayed", attempts=0))
-    row = the(lives(frame(spark, LEDGER, often)))
+    row = the(lives(columns(LEDGER, often)))
     assert (row["claims"], row["snoozes"], row["work_us"]) == (6000, 6000, 6_000_000_000)
-    known = frame(spark, MESSAGE_LIFE, [row])
+    known = columns(MESSAGE_LIFE, [row])
     last = [
         event(20_000, "claimed", 20_000, state="claimed", attempts=1),
         event(20_001, "completed", 20_003, state="completed", attempts=1),
     ]
-    row = the(lives(frame(spark, LEDGER, last), known))
+    row = the(lives(columns(LEDGER, last), known))
     assert (row["outcome"], row["claims"], row["work_us"]) == ("completed", 6001, 6_003_000_000)
 
 
-def test_a_life_as_it_was_kept_before_goes_on(spark: Any) -> None:
+def test_a_life_as_it_was_kept_before_goes_on() -> None:
     """The sums of an older lake: of the times of all claims, and of the times of all their ends."""
-    kept = the(lives(frame(spark, LEDGER, LIFE[:3])))
+    kept = the(lives(columns(LEDGER, LIFE[:3])))
     kept |= {"claimed_sum": LIFE[1]["time"], "given_up_sum": LIFE[2]["time"]}
-    row = the(lives(frame(spark, LEDGER, LIFE[3:]), frame(spark, MESSAGE_LIFE, [kept])))
-    assert row == the(lives(frame(spark, LEDGER, LIFE)))
+    row = the(lives(columns(LEDGER, LIFE[3:]), columns(MESSAGE_LIFE, [kept])))
+    assert row == the(lives(columns(LEDGER, LIFE)))
 
 
-def test_an_event_that_does_not_tell_its_attempts_counts_none(spark: Any) -> None:
-    row = the(lives(frame(spark, LEDGER, [event(1, "published", 0, state="pending")])))
+def test_an_event_that_does_not_tell_its_attempts_counts_none() -> None:
+    row = the(lives(columns(LEDGER, [event(1, "published", 0, state="pending")])))
     assert (row["state"], row["attempts"]) == ("pending", 0)

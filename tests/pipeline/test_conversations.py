@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from postroom.pipeline.jobs.conversation_tasks import MOVED, spans_by_day
 from postroom.pipeline.lake.tables import MESSAGE_LIFE, SPANS, TURNS
-from postroom.pipeline.silver.conversations import ORDER, conversation_spans, spent_on_messages
+from postroom.pipeline.silver.conversations import conversation_keys, in_order, spent_on_messages
 from postroom.pipeline.silver.trees import build_trees
-from tests.spark.lakes import frame
+from tests.pipeline.tiny import columns
 
 T0 = datetime(2026, 11, 1, 12, tzinfo=UTC)
 DAY = date(2026, 11, 1)
@@ -69,19 +70,19 @@ Rows = list[dict[str, Any]]
 
 
 def talked(
-    spark: Any, lives: Rows, turns: Sequence[dict[str, Any]] = (), began: Any = None, known: Any = None
+    lives: Rows, turns: Sequence[dict[str, Any]] = (), moved: Any = None, known: Any = None
 ) -> tuple[Rows, Rows, Rows]:
     """Traces, spans and hand-offs of these messages."""
-    spent = spent_on_messages(frame(spark, TURNS, list(turns)), known)
-    spans = conversation_spans(frame(spark, MESSAGE_LIFE, lives), spent, began)
-    built = list(build_trees(iter([spans.orderBy(*ORDER).toArrow()])))
+    spent, rows = spent_on_messages(columns(TURNS, turns), known), columns(MESSAGE_LIFE, lives)
+    days = spans_by_day(rows, conversation_keys(rows), moved or MOVED.empty_table(), spent)
+    built = list(build_trees(iter([in_order(pa.concat_tables([spans for _, spans in days]))])))
     traces, parts, handed = (pa.concat_tables(each).to_pylist() for each in zip(*built, strict=True))
     return traces, parts, handed
 
 
-def test_a_trace_knows_its_shape_its_longest_way_and_its_cost(spark: Any) -> None:
+def test_a_trace_knows_its_shape_its_longest_way_and_its_cost() -> None:
     turns = [turn(1, "a", "0.10"), turn(2, "b", "0.20"), turn(3, "b", "0.05"), turn(4, "c", None)]
-    [row], spans, handed = talked(spark, TALK, turns)
+    [row], spans, handed = talked(TALK, turns)
     assert (row["root_id"], row["messages"], row["depth"], row["fan_out"]) == ("a", 4, 2, 2)
     assert row["critical_path"] == ["a", "b", "d"]
     assert (row["critical_wait_us"], row["critical_work_us"]) == (3_000_000, 39_000_000)
@@ -100,52 +101,50 @@ def test_a_trace_knows_its_shape_its_longest_way_and_its_cost(spark: Any) -> Non
     assert cost["d"] == (0, 0, None)
 
 
-def test_turns_that_spans_have_counted_are_added_to_and_not_read_again(spark: Any) -> None:
+def test_turns_that_spans_have_counted_are_added_to_and_not_read_again() -> None:
     before = [turn(1, "a", "0.10"), turn(2, "b", None)]
-    _, spans, _ = talked(spark, TALK, before)
-    known = spark.createDataFrame(pa.Table.from_pylist(spans, SPANS.schema))
+    _, spans, _ = talked(TALK, before)
+    known = columns(SPANS, spans)
     after = [turn(3, "b", "0.05"), turn(4, "b", "0.01"), turn(5, "d", "0.02")]
-    assert talked(spark, TALK, after, known=known) == talked(spark, TALK, [*before, *after])
+    assert talked(TALK, after, known=known) == talked(TALK, [*before, *after])
 
 
-def test_causes_that_are_unknown_or_circular_do_not_hang(spark: Any) -> None:
+def test_causes_that_are_unknown_or_circular_do_not_hang() -> None:
     odd = [
         life("x", "inbox/front", 0, 5, "nobody"),
         life("y", "inbox/coder", 1, 9, "z"),
         life("z", "inbox/coder", 2, 8, "y"),
     ]
-    [row], _, _ = talked(spark, odd)
+    [row], _, _ = talked(odd)
     assert row["messages"] == 3
     assert row["critical_path"] == ["z", "y"]
 
 
-def test_a_conversation_stays_under_the_day_it_is_kept(spark: Any) -> None:
-    earlier = pa.array([date(2026, 10, 30)], pa.date32())
-    kept = pa.table({"tenant": ["default"], "trace_id": ["talk"], "day": earlier})
-    tables = talked(spark, TALK, began=spark.createDataFrame(kept))
+def test_a_conversation_stays_under_the_day_it_is_kept() -> None:
+    [key] = {each.as_py() for each in conversation_keys(columns(MESSAGE_LIFE, TALK))}
+    kept = pa.table({"key": [key], "day": [date(2026, 10, 30)]}, MOVED)
+    tables = talked(TALK, moved=kept)
     assert {row["day"] for rows in tables for row in rows} == {date(2026, 10, 30)}
 
 
-def test_of_messages_of_one_microsecond_the_first_of_the_ledger_is_the_root_and_the_last_ends_it(
-    spark: Any,
-) -> None:
+def test_of_messages_of_one_microsecond_the_first_of_the_ledger_is_the_root_and_the_last_ends_it() -> None:
     """A rule sends a copy on in the same transaction; its id is chance, its place in the ledger is not."""
     copied = [
         life("b", "inbox/front", 0, 5, first_seq=1, last_seq=8, channel="web"),
         life("a", "inbox/coder", 0, 5, "b", first_seq=2, last_seq=9, channel=None),
     ]
-    [row], _, _ = talked(spark, copied)
+    [row], _, _ = talked(copied)
     assert (row["root_id"], row["channel"], row["critical_path"]) == ("b", "web", ["b", "a"])
     other = [{**copied[0], "message_id": "a"}, {**copied[1], "message_id": "b", "causation_id": "a"}]
-    [row], _, _ = talked(spark, other)
+    [row], _, _ = talked(other)
     assert (row["root_id"], row["critical_path"]) == ("a", ["a", "b"])
 
 
-def test_one_id_in_two_tenants_is_two_conversations(spark: Any) -> None:
-    """Who chooses ids of conversations does not know what others choose. Causes do not cross tenants either."""
+def test_one_id_in_two_tenants_is_two_conversations() -> None:
+    """Who chooses ids of conversations does not know what others choose. Causes do not cross tenants."""
     other = [{**each, "tenant": "acme", "message_id": f"{each['message_id']}2"} for each in TALK]
     other[1]["causation_id"] = "a"
-    traces, spans, handed = talked(spark, [*TALK, *other], [turn(1, "a", "0.10")])
+    traces, spans, handed = talked([*TALK, *other], [turn(1, "a", "0.10")])
     found = {row["tenant"]: row for row in traces}
     assert set(found) == {"acme", "default"}
     assert (found["default"]["messages"], found["default"]["handoffs"]) == (4, 2)
@@ -155,11 +154,11 @@ def test_one_id_in_two_tenants_is_two_conversations(spark: Any) -> None:
     assert sum(each["tenant"] == "acme" for each in spans) == 4
 
 
-def test_a_message_of_which_only_late_events_are_known_is_a_conversation_of_its_own(spark: Any) -> None:
+def test_a_message_of_which_only_late_events_are_known_is_a_conversation_of_its_own() -> None:
     """Its beginning was let go: neither tenant nor conversation nor time is known."""
     unknown = dict.fromkeys(("tenant", "correlation_id", "published_at", "queue", "scope"))
     late = life("q", "", 0, 5) | unknown
-    traces, spans, _ = talked(spark, [*TALK, late])
+    traces, spans, _ = talked([*TALK, late])
     [row] = [row for row in traces if row["trace_id"] == "q"]
     assert (row["tenant"], row["messages"], row["started_at"], row["duration_us"]) == (None, 1, None, None)
     assert len(spans) == 5
