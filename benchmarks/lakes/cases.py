@@ -13,10 +13,12 @@ from benchmarks.lakes.figures import Found
 from benchmarks.lakes.memory import Watch
 from benchmarks.lakes.until import until
 from postroom.clock import SystemClock
-from postroom.pipeline.bronze.ingest import ingest, slices
+from postroom.pipeline.bronze.ingest import Ingest, slices
 from postroom.pipeline.jobs.progress import RunProgress
-from postroom.pipeline.jobs.run import Summary, run
+from postroom.pipeline.jobs.results import read_results
+from postroom.pipeline.jobs.run import NORMAL, Options, Summary, run
 from postroom.pipeline.jobs.session import Where, session
+from postroom.pipeline.jobs.workers import SparkWorkers
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import LEDGER
 from postroom.pipeline.serving import insights
@@ -42,7 +44,7 @@ def measure(store: Path, events: int, folder: Path, *, exporters: bool, date: st
         start = time.perf_counter() - begun
         say(f"Spark stands after {start:.1f} s; warming it")
         for part in (WARM_EVENTS - 5000, WARM_EVENTS):
-            _run(spark, folder / "warm", until(str(store), min(part, events)))
+            _run(spark, folder / "warm", until(str(store), min(part, events)), by_spark=True)
         shutil.rmtree(folder / "warm")
         rates = _bronze(spark, folder, until(str(store), events), events) if exporters else {}
         say(f"a whole run of {events:,} events")
@@ -68,12 +70,17 @@ def measure(store: Path, events: int, folder: Path, *, exporters: bool, date: st
     )
 
 
-def _run(spark: Any, lake: Path, source: SqliteSource, *, say_steps: bool = False) -> Summary:
+def _run(
+    spark: Any, lake: Path, source: SqliteSource, *, say_steps: bool = False, by_spark: bool = False
+) -> Summary:
+    """`by_spark` also what is so little that a run would do without it."""
+
     def told(progress: RunProgress) -> None:
         if say_steps and progress.finished:
             say(f"  {progress.step}: {progress.done:,} at {progress.rate:,.0f}/s")
 
-    return run(spark, Lake(str(lake)), source, SystemClock(), told=told)
+    options = Options(few=0) if by_spark else NORMAL
+    return run(spark, Lake(str(lake)), source, SystemClock(), options, told)
 
 
 def add_steps(done: Summary) -> dict[str, float]:
@@ -96,8 +103,10 @@ def _bronze(spark: Any, folder: Path, source: SqliteSource, events: int) -> dict
     def ours(target: Path, *, verify: bool) -> None:
         lake = Lake(str(target))
         uris = {LEDGER.name: lake.uri(LEDGER)}
-        files = ingest(spark, slices(LEDGER, 0, events), source, uris, verify=verify)
-        lake.commit(LEDGER, files[LEDGER.name], Positions(events, 0))
+        pieces = slices(LEDGER, 0, events)
+        tasks = Ingest(pieces, source, uris, verify)
+        done = read_results(SparkWorkers(spark).collect(tasks, len(pieces)))
+        lake.commit(LEDGER, done.written[LEDGER.name], Positions(events, 0))
 
     ways: dict[str, Callable[[Path], None]] = {
         "checked": lambda target: ours(target, verify=True),

@@ -21,6 +21,7 @@ from benchmarks.lakes.cases import CORES, WARM_EVENTS, add_steps, ask_portal, sa
 from benchmarks.lakes.memory import Watch
 from benchmarks.lakes.repeated import repeated
 from postroom.clock import SystemClock
+from postroom.pipeline.jobs.crew import FEW_ROWS
 from postroom.pipeline.jobs.progress import RunProgress
 from postroom.pipeline.jobs.run import Options, Summary, run
 from postroom.pipeline.jobs.session import Where, session
@@ -155,16 +156,18 @@ def cluster(folder: Path, workers: int) -> Iterator[str]:
 
 def _warm(spark: Any, base: Path, folder: Path) -> None:
     for part in (WARM_EVENTS - 5000, WARM_EVENTS):
-        _run(spark, base, folder / "warm", part, aloud=False)
+        _run(spark, base, folder / "warm", part, aloud=False, few=0)
     shutil.rmtree(folder / "warm")
 
 
-def _run(spark: Any, base: Path, place: Path, events: int, *, aloud: bool = True) -> tuple[float, Summary]:
+def _run(
+    spark: Any, base: Path, place: Path, events: int, *, aloud: bool = True, few: int = FEW_ROWS
+) -> tuple[float, Summary]:
     def told(progress: RunProgress) -> None:
         if aloud and progress.finished:
             say(f"  {progress.step}: {progress.done:,} at {progress.rate:,.0f}/s")
 
     begun = time.perf_counter()
     source = repeated(str(base), events)
-    done = run(spark, Lake(str(place)), source, SystemClock(), Options(verify=False), told)
+    done = run(spark, Lake(str(place)), source, SystemClock(), Options(verify=False, few=few), told)
     return time.perf_counter() - begun, done

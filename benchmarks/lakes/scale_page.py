@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.lakes.scale import Scaled
 from postroom.pipeline.bronze.ingest import EVENTS_PER_FILE
 from postroom.pipeline.jobs.run import MOST_EVENTS
-from postroom.pipeline.jobs.session import EVENTS_PER_PIECE
+from postroom.pipeline.jobs.workers import ROWS_PER_PIECE
 
 LAYERS = ("bronze", "silver", "gold", "memory")
 EXECUTOR_CORES = 4
@@ -133,7 +133,7 @@ def _arithmetic(run: Scaled) -> list[str]:
             bytes=size,
             layers=", ".join(f"{layer} {each:.1f}" for layer, each in sizes.items()),
             per_file=EVENTS_PER_FILE,
-            per_piece=EVENTS_PER_PIECE,
+            per_piece=ROWS_PER_PIECE,
             at_once=MOST_EVENTS,
             cores=EXECUTOR_CORES,
             night=NIGHT_H,
@@ -145,7 +145,7 @@ def _arithmetic(run: Scaled) -> list[str]:
             f"{many:,}",
             f"{many * size / 1e9:,.0f} GB",
             f"{many // EVENTS_PER_FILE:,}",
-            f"{many // EVENTS_PER_PIECE:,}",
+            f"{many // ROWS_PER_PIECE:,}",
             f"{hours:,.0f}",
             f"{math.ceil(hours / (NIGHT_H * EXECUTOR_CORES)):,}",
             f"{hours / 100:,.1f} core hours",

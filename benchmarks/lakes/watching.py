@@ -52,7 +52,7 @@ def measure_watch(store: Path, messages: int, folder: Path, date: str) -> WatchF
     lake, source, stop = Lake(str(folder / "lake")), SqliteSource(str(store)), threading.Event()
     bronze: list[float] = []
     gold: list[float] = []
-    with session(Where(quick=True)) as spark, Watch() as seen:
+    with session(Where()) as spark, Watch() as seen:
         say("filling the lake")
         run(spark, lake, source, SystemClock())
         events = source.snapshot().head

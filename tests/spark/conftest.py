@@ -57,7 +57,7 @@ def bucket() -> Iterator[str]:
 def spark(bucket: str) -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark's own, while it starts
-        session = start(Where(master="local[2]", quick=True, partitions=2, memory_mb=768), "postroom-tests")
+        session = start(Where(master="local[2]", partitions=2, memory_mb=768), "postroom-tests")
     yield session
     stop(session)
 

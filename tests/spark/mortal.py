@@ -54,16 +54,16 @@ def drive(master: str) -> None:
     from pyspark import SparkContext
 
     from postroom.pipeline.jobs.run import Options, run
-    from postroom.pipeline.jobs.session import QUICK_JVM, Where, start
+    from postroom.pipeline.jobs.session import JVM, Where, start
     from postroom.pipeline.sources.sqlite import open_source
 
     settings = {
         "spark.python.daemon.module": "tests.spark.mortal",
         f"spark.executorEnv.{FATE}": os.environ[FATE],
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": f"{QUICK_JVM} -Xss4m",
+        "spark.executor.extraJavaOptions": f"{JVM} -Xss4m",
     }
-    where = Where(master=master, quick=True, partitions=2, memory_mb=512, settings=settings)
+    where = Where(master=master, partitions=2, memory_mb=512, settings=settings)
     spark = start(where, "mortal")
     _say({"ready": os.getpid(), "jvm": SparkContext._gateway.proc.pid})  # type: ignore[union-attr]
     for line in sys.stdin:

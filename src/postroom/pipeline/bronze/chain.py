@@ -1,7 +1,6 @@
 """Whether events are what their hashes say. A broken one is reported and goes on to quarantine."""
 
 import hashlib
-from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -53,9 +52,7 @@ class ChainCheck:
 
     def _accused(self, packed: Packed) -> list[int]:
         """The places whose hash came out otherwise. All of a batch is compared at once."""
-        sha256 = hashlib.sha256
-        text, ends = packed.chained(self._previous or b"")
-        made = b"".join([sha256(text[begin:end]).digest() for begin, end in pairwise(ends)])
+        made = _hashed(*packed.chained(self._previous or b""))
         stored, places = raw(packed.batch.column("hash"))
         if not (np.diff(places) == HASH_BYTES).all():
             return list(range(packed.batch.num_rows))
@@ -90,6 +87,16 @@ class ChainCheck:
         self.count += 1
         if len(self.breaks) < MOST_TOLD:
             self.breaks.append(Break(seq, problem))
+
+
+def _hashed(text: bytes, ends: list[int]) -> bytes:
+    """The hash of each part of a text, one after the other; `ends` begins with where the first begins."""
+    sha256, made, begin = hashlib.sha256, list[bytes](), ends[0]
+    add = made.append
+    for end in ends[1:]:
+        add(sha256(text[begin:end]).digest())
+        begin = end
+    return b"".join(made)
 
 
 def _fits(batch: pa.RecordBatch, index: int, previous: bytes) -> bool:

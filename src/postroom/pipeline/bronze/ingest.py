@@ -76,14 +76,21 @@ def _events(piece: Slice, source: SqliteSource, check: ChainCheck | None) -> Ite
 def _clean_ledger(batch: pa.RecordBatch) -> pa.Table:
     """Only events that quote somebody can hold a secret."""
     table = pa.Table.from_batches([batch])
-    quoting = pc.is_in(table["type"], value_set=pa.array(_WORDS))
+    quoting = _is_any(batch.column("type"), _WORDS)
     if not pc.any(quoting).as_py():
         return table
     clean, hit = redact(table["data"].filter(quoting))
     if pc.any(hit).as_py():
-        data = pc.replace_with_mask(table["data"].combine_chunks(), quoting.combine_chunks(), _whole(clean))
+        data = pc.replace_with_mask(table["data"].combine_chunks(), quoting, _whole(clean))
         table = table.set_column(table.schema.get_field_index("data"), "data", data)
     return table
+
+
+def _is_any(column: pa.Array, values: tuple[str, ...]) -> pa.Array:
+    """Of a column that repeats, each value is looked at once."""
+    if not isinstance(column, pa.DictionaryArray):
+        return pc.is_in(column, value_set=pa.array(values))
+    return pc.is_in(column.dictionary, value_set=pa.array(values)).take(column.indices)
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:

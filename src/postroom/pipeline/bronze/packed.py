@@ -27,14 +27,19 @@ class Packed:
         self._kinds = [jsontext.decode(text) for text in kinds.dictionary.to_pylist()]
 
     def opened(self) -> pa.RecordBatch:
-        """With the columns of the ledger's table."""
+        """With the columns of the ledger's table; those that repeat point to their values."""
         columns: dict[str, Any] = {name: self.batch.column(name) for name in ("seq", "time", *_IDS)}
         for place, name in enumerate(REPEATED):
-            columns[name] = pa.array([kind[place] for kind in self._kinds], pa.string()).take(self._kind)
+            columns[name] = self._each([kind[place] for kind in self._kinds])
         columns |= {name: self.batch.column(name) for name in ("data", "hash")}
         return pa.RecordBatch.from_pydict({name: columns[name] for name in LEDGER.schema.names})
 
-    def chained(self, previous: bytes) -> tuple[memoryview, list[int]]:
+    def _each(self, values: list[str | None]) -> pa.DictionaryArray:
+        """A column that repeats, of its value in each kind."""
+        found = pa.array(values, pa.string()).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(found.indices.take(self._kind), found.dictionary)
+
+    def chained(self, previous: bytes) -> tuple[bytes, list[int]]:
         """What each event's hash is made over, after the hash before it, in one text; and where each ends.
 
         The first event follows `previous`. Control characters are left as they are: the kernel writes those
@@ -42,17 +47,17 @@ class Packed:
         """
         hashes = self.batch.column("hash")
         before = pa.concat_arrays([pa.array([previous], pa.binary()), hashes[:-1]])
-        heads = [jsontext.encode(kind[:4])[1:-1] for kind in self._kinds]
-        actors = [jsontext.encode(kind[4]) for kind in self._kinds]
-        pieces: list[Any] = [before, b"[", _number(self.batch.column("seq")), b","]
-        pieces += [_number(self.batch.column("time")), b",", pa.array(heads, pa.binary()).take(self._kind)]
-        for name in _IDS:
-            pieces += [b",", *_quoted(self.batch.column(name))]
-        pieces += [b",", pa.array(actors, pa.binary()).take(self._kind), b","]
-        pieces += [*_quoted(self.batch.column("data")), b"]"]
-        whole = pc.binary_join_element_wise(*_merged(pieces), b"")
+        # Constants stand with what repeats where they can: each that is joined costs as much as a column.
+        heads = [b"," + jsontext.encode(kind[:4])[1:-1] for kind in self._kinds]
+        actors = [b"," + jsontext.encode(kind[4]) + b',"' for kind in self._kinds]
+        seq, time = _number(self.batch.column("seq")), _number(self.batch.column("time"))
+        whole = pc.binary_join_element_wise(
+            before, b"[", seq, b",", time, pa.array(heads, pa.binary()).take(self._kind),
+            *(pc.fill_null(_quoted(self.batch.column(name)), b",null") for name in _IDS),
+            pa.array(actors, pa.binary()).take(self._kind), _escaped(self.batch.column("data")), b'"]', b"",
+        )  # fmt: skip
         values, ends = raw(whole)
-        return memoryview(values), ends.tolist()
+        return values.tobytes(), ends.tolist()
 
 
 def raw(column: pa.Array) -> tuple[Any, Any]:
@@ -68,26 +73,14 @@ def _number(column: pa.Array) -> pa.Array:
     return column.cast(pa.string()).cast(pa.binary())
 
 
-def _merged(pieces: list[Any]) -> list[Any]:
-    """Constants that stand side by side as one."""
-    merged: list[Any] = []
-    for piece in pieces:
-        if isinstance(piece, bytes) and merged and isinstance(merged[-1], bytes):
-            merged[-1] += piece
-        else:
-            merged.append(piece)
-    return merged
+def _quoted(column: pa.Array) -> pa.Array:
+    """A column's texts as JSON has them in a list, after a comma."""
+    return pc.binary_join_element_wise(b',"', _escaped(column), b'"', b"")
 
 
-def _quoted(column: pa.Array) -> list[Any]:
-    """A column's texts as JSON has them: what to join in its place."""
-    if column.null_count == len(column):
-        return [b"null"]
+def _escaped(column: pa.Array) -> pa.Array:
     values, _ = raw(column)
     for mark in ("\\", '"'):
         if (values == ord(mark)).any():
             column = pc.replace_substring(column, mark, f"\\{mark}")
-    plain = column.cast(pa.binary())
-    if not column.null_count:
-        return [b'"', plain, b'"']
-    return [pc.fill_null(pc.binary_join_element_wise(b'"', plain, b'"', b""), b"null")]
+    return column.cast(pa.binary())

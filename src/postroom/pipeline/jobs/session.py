@@ -14,20 +14,16 @@ import msgspec
 from postroom.errors import InvalidField
 from postroom.pipeline.errors import PartMissing, SparkFailed, SparkNotReached
 from postroom.pipeline.jobs.java import find_java
+from postroom.pipeline.jobs.workers import PIECES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MEMORY_MB = 1024
 LONGEST_LOG = 10 << 20
-PIECES = "spark.sql.shuffle.partitions"
-FEW_EVENTS = 50_000
-EVENTS_PER_PIECE = 500_000
-STEADY_JVM = "-XX:+UseParallelGC"
-# For a few rows, compiling a query costs more than running it as it is.
-QUICK_PLANS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-# A run's code does not fit into the room that such a JVM gives it, and would be compiled again and again.
-QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:CICompilerCount=1 -XX:ReservedCodeCacheSize=192m"
+BYTES_PER_BATCH = 64 << 20
+# Java only plans and moves parcels: there is little to compile well, and little to collect.
+JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:CICompilerCount=1 -XX:ReservedCodeCacheSize=192m"
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +33,6 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     remote: str | None = None
     memory_mb: int = MEMORY_MB
     partitions: int | None = None
-    quick: bool = False
-    """For little work: a JVM that starts fast and compiles little, instead of one that runs fast later."""
     settings: dict[str, str] = {}
     """Anything of Spark's own, which comes before what is set here."""
     driver_host: str | None = None
@@ -104,21 +98,21 @@ def settings(at: Where) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         **_addresses(at),
         "spark.sql.session.timeZone": "UTC",
-        PIECES: str(at.partitions or (cores if at.quick else 2 * cores)),
+        PIECES: str(at.partitions or 2 * cores),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.join.preferSortMergeJoin": "false",
-        # A run has some hundred pieces of compiled code. With Spark's hundred, each run compiles all anew.
-        "spark.sql.codegen.cache.maxEntries": "5000",
-        # Lists and percentiles of a few thousand groups fit well; by default Spark sorts beyond 128.
-        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        # A parcel is one row, and may have megabytes.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.scheduler.mode": "FAIR",
         "spark.driver.memory": f"{at.memory_mb}m",
-        "spark.driver.extraJavaOptions": f"{QUICK_JVM if at.quick else STEADY_JVM} -Xss4m",
+        "spark.driver.extraJavaOptions": f"{JVM} -Xss4m",
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         # Else every expression asks the JVM several times where in our code it was written.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
@@ -126,7 +120,6 @@ def settings(at: Where) -> dict[str, str]:
         # It must be installed where workers are: what is sent along comes only after it has started.
         **({} if at.py_files else {"spark.python.daemon.module": "postroom.pipeline.jobs.preloaded"}),
         "spark.log.level": "ERROR",
-        **(QUICK_PLANS if at.quick else {}),
         **at.settings,
     }
 
@@ -226,7 +219,7 @@ def _connect(at: Where) -> "SparkSession":
 
     try:
         builder = SparkSession.builder.remote(at.remote or "")
-        for key in ("spark.sql.session.timeZone", "spark.sql.join.preferSortMergeJoin"):
+        for key in ("spark.sql.session.timeZone", "spark.sql.execution.arrow.maxBytesPerBatch"):
             builder = builder.config(key, settings(at)[key])
         for key, value in at.settings.items():
             builder = builder.config(key, value)

@@ -6,8 +6,11 @@ exchanged first, so that all parcels of a key meet in one place. What tasks do w
 business: it moves each parcel as one value, and has no rows to plan, to compile for or to convert.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -36,16 +39,17 @@ class Workers(Protocol):
 
 
 class LocalWorkers:
-    """One task after the other, in this process."""
+    """Threads of this process: what takes time in a task waits for no other."""
 
     def collect(self, task: Task, count: int, *gather: Gather, rows: int = 0) -> list[Parcel]:
-        made = [parcel for number in range(count) for parcel in task(number)]
-        for each in gather:
-            found: dict[str, list[pa.Table]] = {}
-            for key, table in made:
-                found.setdefault(key, []).append(table)
-            made = [parcel for key in sorted(found) for parcel in each(key, found.pop(key))]
-        return made
+        with ThreadPoolExecutor(os.cpu_count() or 1, "worker") as pool:
+            made = pool.map(lambda number: list(task(number)), range(count))
+            for each in gather:
+                found: dict[str, list[pa.Table]] = {}
+                for key, table in chain.from_iterable(made):
+                    found.setdefault(key, []).append(table)
+                made = pool.map(lambda one, each=each: list(each(*one)), sorted(found.items()))
+            return list(chain.from_iterable(made))
 
 
 class SparkWorkers:

@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from postroom.pipeline.lake.compute import pc
-from postroom.pipeline.lake.tables import INCOMPRESSIBLE, RANGELESS, UNIQUE
+from postroom.pipeline.lake.tables import INCOMPRESSIBLE, RANGELESS, RISING, UNIQUE
 
 ROWS_PER_GROUP = 64 * 1024
 EMPTY_CUT = "__HIVE_DEFAULT_PARTITION__"
@@ -106,15 +106,15 @@ class FileWriter:
         if self._local:
             os.makedirs(os.path.dirname(self._full), exist_ok=True)
         self._sink = self._fs.open_output_stream(self._full)
-        self._writer = pq.ParquetWriter(
-            self._sink, self._schema, version="2.6", write_page_checksum=True, **_ways(self._schema.names)
-        )
+        self._writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         if not rows.num_rows:
             return
         table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-        self._pending.append(table.select(self._schema.names).cast(self._schema))
+        wanted = self._written_as(table.schema)
+        rows = table.select(wanted.names)
+        self._pending.append(rows if rows.schema == wanted else rows.cast(wanted))
         if sum(each.num_rows for each in self._pending) >= ROWS_PER_GROUP:
             self._flush()
         self.rows += table.num_rows
@@ -125,14 +125,30 @@ class FileWriter:
                 self._low[column] = min(low, self._low.get(column, low))
                 self._high[column] = max(high, self._high.get(column, high))
 
+    def _written_as(self, given: pa.Schema) -> pa.Schema:
+        """As declared; columns that come as places in a list of values are written as such without a look at
+        every value."""
+        if self._writer is not None:
+            return self._writer.schema
+        kinds = {field.name: field.type for field in given if pa.types.is_dictionary(field.type)}
+        schema = pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in self._schema])
+        self._writer = pq.ParquetWriter(
+            self._sink, schema, version="2.6", write_page_checksum=True, store_schema=not kinds,
+            **_ways(schema.names),
+        )  # fmt: skip
+        return schema
+
     def _flush(self) -> None:
-        if self._pending:
-            self._writer.write_table(pa.concat_tables(self._pending), ROWS_PER_GROUP)
+        if self._pending and self._writer is not None:
+            rows = pa.concat_tables(self._pending).unify_dictionaries()
+            self._writer.write_table(rows, ROWS_PER_GROUP)
             self._pending = []
 
     def close(self, note: str = "") -> WrittenFile:
         self._flush()
-        self._writer.close()
+        self._written_as(self._schema)
+        if self._writer is not None:
+            self._writer.close()
         self._sink.close()
         if self._local and self._durable:
             _sync(self._full)
@@ -147,7 +163,9 @@ def _ways(names: list[str]) -> dict[str, Any]:
     return {
         "compression": {name: "none" if name in INCOMPRESSIBLE else "zstd" for name in names},
         "use_dictionary": [name for name in names if name not in UNIQUE],
+        "column_encoding": dict.fromkeys(RISING.intersection(names), "DELTA_BINARY_PACKED") or None,
         "write_statistics": [name for name in names if name not in RANGELESS],
+        "write_batch_size": 8192,
     }
 
 

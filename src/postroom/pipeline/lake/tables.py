@@ -24,8 +24,10 @@ UNIQUE = frozenset(
         "data",
     }
 )
-INCOMPRESSIBLE = frozenset({"hash"})
-RANGELESS = frozenset({"hash", "body", "data"})
+RISING = frozenset({"seq", "time"})
+"""Numbers that differ little from one row to the next: only the differences are written."""
+INCOMPRESSIBLE = frozenset({"hash", *RISING})
+RANGELESS = frozenset({"hash", "body", "data", "correlation_id", "causation_id"})
 """Nobody looks for what lies between two of their values, so the least and the greatest are not noted."""
 
 

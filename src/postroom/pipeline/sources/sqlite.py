@@ -5,6 +5,7 @@ that a newer store with more of them is read as well.
 """
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,7 +22,8 @@ from postroom.kernel.time_steps import KEY, decode_steps, first_at, rising_parts
 from postroom.pipeline.errors import SourceUnknown
 from postroom.stores.sqlite.migrate import APPLICATION_ID
 
-BATCH_ROWS = 65_536
+BATCH_ROWS = 32_768
+"""What is done with a batch then finds it in the processor's caches."""
 BUSY_MS = 10_000
 PREFIX = "sqlite:///"
 
@@ -34,7 +36,7 @@ ENDING = (
     "message.published",
 )
 
-# Each begins with a typed row that is cut off again: the driver guesses types from what comes first.
+# Each begins with a typed row: the driver guesses types from what comes first.
 _LEDGER = """
 SELECT 0 AS seq, 0 AS time, '' AS type, '' AS tenant, '' AS scope, '' AS queue, '' AS message_id,
     '' AS correlation_id, '' AS causation_id, '' AS actor, '' AS data, x'' AS hash
@@ -88,6 +90,18 @@ WHERE l.seq > ? AND l.seq <= ? AND l.type IN ({ending}) AND m.updated_at = l.tim
     AND m.state IN ('completed', 'dead', 'expired', 'cancelled')
     AND m.state = json_extract(l.data, '$.state')
 """
+
+
+_AND_THEN = "UNION ALL"
+
+
+@functools.cache
+def _schema_of(sql: str) -> tuple[list[str], list[pa.DataType]]:
+    """The names and types of the columns of a query that asks for no table."""
+    with adbc.connect(":memory:") as db, db.cursor() as cursor:
+        cursor.execute(sql)
+        found = cursor.fetch_record_batch().schema
+    return found.names, found.types
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -279,6 +293,15 @@ class SqliteSource(msgspec.Struct, frozen=True):
                 cursor.fetchall()
                 options = {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}
                 cursor.adbc_statement.set_options(**options)
+                typed, _, rows = sql.partition(_AND_THEN)
+                names, kinds = _schema_of(typed)
+                # To go through two queries as one costs an eighth of the whole reading.
+                cursor.execute(rows, bindings)
+                found = cursor.fetch_record_batch()
+                if found.schema.types == kinds:
+                    yield from (batch.rename_columns(names) for batch in found)
+                    return
+                # There are no rows, or a column has nothing in the first of them. The typed row is cut off.
                 cursor.execute(sql, bindings)
                 first = True
                 for batch in cursor.fetch_record_batch():

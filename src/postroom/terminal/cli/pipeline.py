@@ -50,17 +50,7 @@ if TYPE_CHECKING:
 
 app = group("pipeline", "History, traces, costs and insights: the lake, on Spark.")
 
-LITTLE = 300_000
-"""With fewer new events than this, a JVM that starts fast beats one that runs fast."""
-
 SinceOption = Annotated[When | None, option("TIME", "From this time on, or so long ago.", "--since")]
-
-
-def _where(at: CommandContext, lake: "Lake", chosen: "Where") -> "Where":
-    from postroom.pipeline.lake.tables import LEDGER
-
-    new = source_of(at).snapshot().head - lake.positions(LEDGER).ledger
-    return msgspec.structs.replace(chosen, quick=chosen.local and new < LITTLE)
 
 
 class ProgressMeter:
@@ -226,7 +216,7 @@ def _carry_out(
     from postroom.pipeline.jobs.run import run as run_once
     from postroom.pipeline.jobs.session import lazy_session
 
-    with ProgressMeter(at) as meter, lazy_session(_where(at, lake, chosen)) as spark:
+    with ProgressMeter(at) as meter, lazy_session(chosen) as spark:
         return interruptible(spark, lambda: run_once(spark, lake, source, at.clock, options, meter))
 
 
@@ -403,7 +393,7 @@ def watch(
     def waits(error: PostroomError) -> None:
         at.out.say(f"{iso(at.clock.now())}  {error}")
 
-    with lazy_session(_where(at, found, chosen)) as spark:
+    with lazy_session(chosen) as spark:
         try:
             interruptible(
                 spark,
@@ -741,7 +731,7 @@ def backtest(
 
         with engine(found) as opened:
             past.check_source(opened, document)
-    with session(msgspec.structs.replace(where(master, remote, memory), quick=True)) as spark:
+    with session(where(master, remote, memory)) as spark:
         if document is not None:
             verdict = past.backtest(spark, found, document)
             shown = _told_rule(verdict)
