@@ -56,6 +56,64 @@ def test_files_and_positions_commit_together(lake: Lake) -> None:
     assert bounds == [(1, 2, 2), (3, 3, 1)]
 
 
+def test_a_table_that_has_not_changed_is_not_opened_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.commit(RECORDS, [written(lake, 1)], Positions(1, 1))
+    found, opened = lake.snapshot(RECORDS), list[str]()
+    monkeypatch.setattr(Lake, "open", lambda _, table: opened.append(table.name))
+    assert lake.snapshot(RECORDS) is found
+    assert (lake.positions(RECORDS), len(lake.files(RECORDS)), opened) == (Positions(1, 1), 1, [])
+
+
+def test_what_another_process_commits_or_takes_away_is_seen_at_once(lake: Lake) -> None:
+    """However soon after the look before, and within one tick of the clock that folders keep time by."""
+    other = Lake(lake.location)
+    for number in range(1, 30):
+        other.commit(RECORDS, [written(other, number)], Positions(number, number))
+        assert lake.positions(RECORDS) == Positions(number, number)
+        assert len(lake.files(RECORDS)) == number
+    before = lake.snapshot(RECORDS)
+    log = Path(lake.uri(RECORDS)) / "_delta_log"
+    (log / f"{28:020d}.json").unlink()
+    assert lake.positions(RECORDS) == Positions(28, 28)
+    assert (before.positions, len(before.files)) == (Positions(29, 29), 29), (
+        "what was looked at stays as it was"
+    )
+
+
+def test_a_lease_on_an_object_store_trusts_only_what_nobody_else_can_have_changed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a lease every look is a look; with one, a commit looks all the same."""
+    monkeypatch.setattr("postroom.pipeline.lake.lake.local_path", lambda _: None)
+    other, opened, open_ = Lake(lake.location), list[str](), Lake.open
+
+    def look(self: Lake, table: Any) -> Any:
+        if self is lake:
+            opened.append(table.name)
+        return open_(self, table)
+
+    monkeypatch.setattr(Lake, "open", look)
+    lake.commit(RECORDS, [written(lake, 1)], Positions(1, 1))
+    other.commit(RECORDS, [written(other, 2)], Positions(2, 2))
+    assert lake.positions(RECORDS) == Positions(2, 2)
+
+    class Held:
+        epoch = 1
+
+        def check(self) -> None: ...
+        def report(self, progress: dict[str, Any]) -> None: ...
+
+    lake.lease = Held()
+    assert lake.positions(RECORDS) == Positions(2, 2)
+    opened.clear()
+    assert (lake.positions(RECORDS), opened) == (Positions(2, 2), [])
+    other.commit(RECORDS, [written(other, 3)], Positions(3, 3))
+    with pytest.raises(LakeMoved):
+        lake.commit(RECORDS, [written(lake, 4)], Positions(4, 4), base=Positions(2, 2))
+
+
 def test_files_without_a_commit_are_seen_by_nobody_and_vacuumed(lake: Lake) -> None:
     lake.commit(RECORDS, [written(lake, 1)], Positions(1, 1))
     orphan = Path(lake.uri(RECORDS)) / written(lake, 2).path

@@ -241,5 +241,5 @@ def test_a_turn_without_a_conversation_touches_that_of_its_message(lake: Lake) -
         {"record_id": 6, "message_id": "n", "correlation_id": "talk", "day": day},
         {"record_id": 7, "day": day},
     )
-    found, _ = find_changed(lake, Positions(0, 4))
+    found = find_changed(lake, Positions(0, 4)).keys
     assert sorted(found.to_pylist()) == ["\x1fm", "\x1ftalk"]

@@ -7,8 +7,10 @@ import pytest
 
 from postroom.clock import SECOND, ManualClock
 from postroom.pipeline.jobs import upkeep
+from postroom.pipeline.jobs.maintenance import compact
 from postroom.pipeline.jobs.run_log import RunLog
 from postroom.pipeline.jobs.upkeep import MANY_FILES, VACUUM_EVERY_S, keep_up
+from postroom.pipeline.lake import rewrite
 from postroom.pipeline.lake.lake import Lake, Positions
 from postroom.pipeline.lake.tables import LEDGER, MESSAGE_LIFE, RUNS, Table
 from postroom.pipeline.serving.engine import engine
@@ -50,6 +52,22 @@ def test_a_lake_with_few_files_is_left_alone(lake: Lake, clock: ManualClock) -> 
     before = paths(lake, LEDGER)
     assert look_after(lake, clock) == []
     assert paths(lake, LEDGER) == before
+
+
+def test_events_that_lie_in_order_are_put_together_unsorted_and_others_are_sorted(
+    lake: Lake, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    sort = rewrite._sorted
+    monkeypatch.setattr(rewrite, "_sorted", lambda *given: (asked.append(1), sort(*given))[1])
+    grow(lake, MANY_FILES)
+    look_after(lake, clock)
+    assert ([row["seq"] for row in rows(lake, LEDGER)], asked) == (list(range(1, MANY_FILES + 1)), [])
+    put(lake, LEDGER, *({"seq": seq, "time": NOW, "type": "x"} for seq in (40, 30)))
+    put(lake, LEDGER, {"seq": 35, "time": NOW, "type": "x"})
+    compact(lake)
+    found = [row["seq"] for row in rows(lake, LEDGER)]
+    assert (found, asked) == (sorted(found), [1]), "ranges that cross, and rows out of order"
 
 
 def test_many_small_files_become_one_and_whoever_reads_the_old_ones_goes_on(

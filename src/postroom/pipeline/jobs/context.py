@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -120,10 +121,12 @@ def in_portions(files: Sequence[LakeFile], rows: int) -> list[list[LakeFile]]:
     return portions
 
 
-def read_columns(files: Sequence[LakeFile], table: Table, columns: Sequence[str]) -> pa.Table:
+def read_columns(
+    files: Sequence[LakeFile], table: Table, columns: Sequence[str], where: Any = None
+) -> pa.Table:
     """A few columns of files, on the driver; for what must be known before tasks can be planned."""
     try:
-        return scan_rows(files, table, columns)
+        return scan_rows(files, table, columns, where)
     except (pa.ArrowInvalid, OSError) as error:
         said = str(error)
         file = next((file for file in files if file.path in said), None)

@@ -36,6 +36,15 @@ ROWS_PER_TASK = 100_000
 _COUNTED = ("span_id", "turns", "tokens", "cost_usd")
 
 
+class Changed(msgspec.Struct, frozen=True):
+    """Conversations in which something happened: their keys, their ids alone, and the messages that have new
+    events, each with the key of its conversation."""
+
+    keys: pa.Array
+    traces: pa.Array
+    messages: Any
+
+
 class Touched(msgspec.Struct, frozen=True):
     """The conversations that have something new: their keys and days, their messages, and what these cost."""
 
@@ -110,18 +119,18 @@ def _touched(at: Context, works: Sequence[TableWork], done: Positions, target: P
     traces, spans, _ = works
     if not traces.files or any(work.anew for work in works):
         return None
-    keys, new = find_changed(at.lake, done)
-    if len(keys) > MANY:
+    changed = find_changed(at.lake, done)
+    if len(changed.keys) > MANY:
         return None
-    kept = _rows_with(traces.files, TRACES, ("day",), keys)
+    kept = _rows_with(traces.files, TRACES, ("day",), changed)
     began = pa.table({"key": keys_of(kept, talk.KEY), "day": kept["day"]})
     days = {day.isoformat() for day in pc.unique(began["day"]).to_pylist()}
     if len({work.snapshot.positions for work in works}) > 1:
         # A run was broken off between their commits: spans may know more than traces do.
         days |= {file.cut or "" for work in works for file in work.files}
-    known = _rows_with([file for file in spans.files if file.cut in days], SPANS, _COUNTED, keys)
+    known = _rows_with([file for file in spans.files if file.cut in days], SPANS, _COUNTED, changed)
     messages = pa.concat_tables(
-        [new, pa.table({"key": keys_of(known, talk.KEY), "message_id": known["span_id"]})]
+        [changed.messages, pa.table({"key": keys_of(known, talk.KEY), "message_id": known["span_id"]})]
     )
     ids = whole(messages["message_id"])
     turns = newer(at.lake.files(TURNS), "record_id", spans.done.records)
@@ -137,24 +146,27 @@ def _touched(at: Context, works: Sequence[TableWork], done: Positions, target: P
     )
 
 
-def _rows_with(files: list[LakeFile], table: Table, columns: Sequence[str], keys: pa.Array) -> pa.Table:
+def _rows_with(files: list[LakeFile], table: Table, columns: Sequence[str], changed: Changed) -> pa.Table:
     """The rows of files that are about one of these conversations."""
-    rows = read_columns(files, table, [*talk.KEY, *columns])
-    return rows.filter(pc.is_in(keys_of(rows, talk.KEY), value_set=keys))
+    named = pc.field("trace_id").isin(changed.traces)
+    rows = read_columns(files, table, [*talk.KEY, *columns], named)
+    return rows.filter(pc.is_in(keys_of(rows, talk.KEY), value_set=changed.keys))
 
 
-def find_changed(lake: Lake, done: Positions) -> tuple[pa.Array, pa.Table]:
-    """Keys of conversations with new events or turns; and the messages that have new events, each with the
-    key of its own."""
+def find_changed(lake: Lake, done: Positions) -> Changed:
+    """Conversations with new events or turns."""
     names = ["tenant", "correlation_id", "message_id"]
     lives = newer(lake.files(MESSAGE_LIFE), "last_seq", done.ledger)
     changed = read_columns(lives, MESSAGE_LIFE, [*names, "last_seq"])
-    changed = changed.filter(pc.greater(changed["last_seq"], done.ledger))
+    changed = changed.filter(pc.greater(changed["last_seq"], done.ledger)).select(names)
     turns = newer(lake.files(TURNS), "record_id", done.records)
     taken = read_columns(turns, TURNS, [*names, "record_id"])
-    taken = taken.filter(pc.greater(taken["record_id"], done.records))
+    taken = taken.filter(pc.greater(taken["record_id"], done.records)).select(names)
     # A turn may be about no message at all.
     taken = taken.filter(pc.or_(pc.is_valid(taken["correlation_id"]), pc.is_valid(taken["message_id"])))
-    of_lives = talk.conversation_keys(changed)
-    keys = pc.unique(pa.concat_arrays([of_lives, talk.conversation_keys(taken)]))
-    return keys, pa.table({"key": of_lives, "message_id": changed["message_id"]})
+    both = pa.concat_tables([changed, taken])
+    return Changed(
+        pc.unique(talk.conversation_keys(both)),
+        pc.unique(pc.coalesce(both["correlation_id"], both["message_id"])),
+        pa.table({"key": talk.conversation_keys(changed), "message_id": changed["message_id"]}),
+    )

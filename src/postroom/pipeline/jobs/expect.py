@@ -19,7 +19,7 @@ from postroom.pipeline.lake.tables import ALL, CHUNKS, EXPECTATIONS, MESSAGE_LIF
 from postroom.pipeline.serving.engine import QueryEngine, engine
 
 MOST_EXAMPLES = 20
-ROWS_AT_ONCE = 2_000_000
+ROWS_AT_ONCE = 500_000
 MOST_ROWS = 10_000_000
 REFERS = "belongs to a conversation that is there"
 

@@ -49,7 +49,9 @@ class LocalWorkers:
                 for key, table in chain.from_iterable(made):
                     found.setdefault(key, []).append(table)
                 made = pool.map(lambda one, each=each: list(each(*one)), sorted(found.items()))
-            return list(chain.from_iterable(made))
+            last = list(chain.from_iterable(made))
+        _rest()
+        return last
 
 
 class SparkWorkers:
@@ -75,6 +77,7 @@ def _carried_out(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     for batch in batches:
         for number in batch.column(0).to_pylist():
             yield from map(_packed, task(number))
+    _rest()
 
 
 def _gathered(gather: Gather, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,6 +87,12 @@ def _gathered(gather: Gather, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
             found.setdefault(key, []).append(data)
     for key in sorted(found):
         yield from map(_packed, gather(key, [_opened(data) for data in found.pop(key)]))
+    _rest()
+
+
+def _rest() -> None:
+    """A worker that waits for its next task keeps no memory that others could use."""
+    pa.default_memory_pool().release_unused()
 
 
 def _packed(parcel: Parcel) -> pa.RecordBatch:

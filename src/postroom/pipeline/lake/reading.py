@@ -60,12 +60,15 @@ def read_portions(file: LakeFile, table: Table, columns: Sequence[str] | None = 
         yield rows.select(wanted.names).cast(wanted)
 
 
-def scan_rows(files: Sequence[LakeFile], table: Table, columns: Sequence[str] | None = None) -> pa.Table:
-    """The same of many files, which cost little more than what is in them."""
+def scan_rows(
+    files: Sequence[LakeFile], table: Table, columns: Sequence[str] | None = None, where: Any = None
+) -> pa.Table:
+    """The same of many files, which cost little more than what is in them; of `where`, an expression, what it
+    leaves out is not held in memory."""
     if not files:
         return declared_as(table, columns).empty_table()
     try:
-        return dataset(files, table, columns).to_table().combine_chunks()
+        return dataset(files, table, columns).to_table(filter=where).combine_chunks()
     except (pa.ArrowInvalid, OSError):
         for file in files:
             read_rows(file, table, columns)  # which says which it is
