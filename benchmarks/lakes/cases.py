@@ -49,10 +49,13 @@ def measure(store: Path, events: int, folder: Path, *, exporters: bool, date: st
         rates = _bronze(spark, folder, until(str(store), events), events) if exporters else {}
         say(f"a whole run of {events:,} events")
         lake = folder / "lake"
+        before = watch.spend()
         seconds, done = _timed(lambda: _run(spark, lake, until(str(store), events), say_steps=True))
-        more = events // 100
+        spent, more = watch.spend() - before, events // 100
         say(f"a run after {more:,} more")
+        before = watch.spend()
         again, _ = _timed(lambda: _run(spark, lake, until(str(store), events + more), say_steps=True))
+        more_spent = watch.spend() - before
         queries, _ = ask_portal(Lake(str(lake)))
     shutil.rmtree(lake)
     return Found(
@@ -61,9 +64,11 @@ def measure(store: Path, events: int, folder: Path, *, exporters: bool, date: st
         others=round(watch.others, 3),
         start_s=round(start, 2),
         whole_s=round(seconds, 3),
+        cpu_s=round(spent, 1),
         steps=add_steps(done),
         more_events=more,
         more_s=round(again, 3),
+        more_cpu_s=round(more_spent, 2),
         queries_ms=queries,
         megabytes=round(watch.megabytes),
         **rates,

@@ -12,6 +12,7 @@ from tests.pipeline.tiny import columns
 
 T0 = 1_794_000_000_000_000
 ID = "01a1b1f6-0800-7000-8000-000000000001"
+AFTER_ALL = "ffffffff-ffff-7000-8000-000000000001"
 
 
 def event(seq: int, change: str, seconds: float, message: str = ID, **data: Any) -> dict[str, Any]:
@@ -95,10 +96,14 @@ def test_unknown_events_and_states_are_passed_over() -> None:
 
 
 def test_the_day_comes_from_the_id_and_foreign_ids_get_day_zero() -> None:
-    foreign = [event(1, "published", 0, message="my-own-id", state="pending", attempts=0)]
+    foreign = [
+        event(number, "published", 0, message=name, state="pending", attempts=0)
+        for number, name in enumerate(("my-own-id", AFTER_ALL), 1)
+    ]
     rows = lives(columns(LEDGER, [*LIFE, *foreign])).to_pylist()
     days = {row["message_id"]: row["day"] for row in rows}
     assert days["my-own-id"] == date(1970, 1, 1)
+    assert days[AFTER_ALL] == date(1970, 1, 1), "of the year 10889, which no calendar has"
     assert days[ID] == datetime.fromtimestamp(int(ID[:8] + ID[9:13], 16) / 1000, UTC).date()
 
 

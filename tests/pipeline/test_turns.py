@@ -38,6 +38,14 @@ def test_tokens_of_all_models_are_added_up_and_the_last_names_the_turn() -> None
     assert (four["duration_us"], four["input_tokens"], four["provider"]) == (None, 2, "unknown")
 
 
+def test_times_that_no_calendar_has_are_none_and_the_turn_is_kept_under_the_day_of_its_record() -> None:
+    rows = [record(1, started_at=2**62, ended_at=-(2**62)), record(2, started_at=0, ended_at=10)]
+    one, two = turns(columns(RECORDS, rows)).to_pylist()
+    assert (one["started_at"], one["duration_us"], one["day"]) == (None, None, one["ended_at"].date())
+    assert one["ended_at"].year == 2026
+    assert (two["duration_us"], two["day"].year) == (10, 1970)
+
+
 def test_a_price_that_is_none_is_not_known_and_one_with_many_digits_is_rounded() -> None:
     given = ["0.1", "free", "", None, "1e-3", "0.00000000005", "99999999999999999999"]
     found = turns(columns(RECORDS, [record(n, cost_usd=each) for n, each in enumerate(given)]))

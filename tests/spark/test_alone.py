@@ -111,4 +111,7 @@ def test_spark_is_asked_for_where_several_could_share_the_work(spark: Any) -> No
     crew = Crew(spark)
     assert isinstance(crew.of(FEW_ROWS), LocalWorkers)
     assert isinstance(crew.of(FEW_ROWS + 1), SparkWorkers)
-    assert isinstance(Crew(spark, 0).of(1), SparkWorkers)
+    assert isinstance(crew.of(10 * FEW_ROWS, 1), LocalWorkers), (
+        "a day's sums are one task, however long the day"
+    )
+    assert isinstance(Crew(spark, 0).of(1, 1), SparkWorkers)

@@ -14,6 +14,8 @@ from tests.app.house_process import HouseProcess
 @pytest.fixture
 def house(tmp_path: Path):
     house = HouseProcess(tmp_path)
+    # A run without Spark is over before anybody has watched it.
+    house.env["POSTROOM_SPARK_MASTER"] = "local[2]"
     yield house
     house.end()
 

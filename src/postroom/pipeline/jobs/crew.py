@@ -21,8 +21,10 @@ class Crew:
         self.spark = spark
         self._few = few
 
-    def of(self, rows: int) -> Workers:
-        return LocalWorkers() if rows <= self._few else SparkWorkers(self._session())
+    def of(self, rows: int, tasks: int | None = None) -> Workers:
+        """`tasks` where it is known how many there are, however many rows each has."""
+        alone = rows <= self._few or (tasks == 1 and self._few > 0)
+        return LocalWorkers() if alone else SparkWorkers(self._session())
 
     def _session(self) -> "SparkSession":
         from postroom.pipeline.jobs.session import LazySession

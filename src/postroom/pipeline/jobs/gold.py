@@ -75,7 +75,7 @@ def _sum(at: Context, sums: Sequence[Sum], target: Positions | None, days: set[s
     portions = _portions(silver, sums, wanted)
     rows = sum(file.rows for each in portions for files in each.files.values() for file in files)
     found: dict[str, list[pa.Table]] = {}
-    for name, table in at.crew.of(rows).collect(SumTasks(portions), len(portions)):
+    for name, table in at.crew.of(rows, len(portions)).collect(SumTasks(portions), len(portions)):
         found.setdefault(name, []).append(table)
     written = 0
     for each in sums:

@@ -37,6 +37,8 @@ _HEX = np.full(256, 0, np.int64)
 _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _DIGITS = [*range(8), *range(9, 13)]
 _DAY_MS = 86_400_000
+LATEST_US = 253_402_300_799_999_999
+"""The end of the year 9999: no calendar of Python's goes further."""
 
 
 def message_events(ledger: pa.Table) -> pa.Table:
@@ -67,8 +69,8 @@ def problems(events: pa.Table) -> pa.Array:
 
 
 def days_of(message_ids: pa.Array) -> pa.Array:
-    """Each message's day, from its id, which begins with the time of publishing. Foreign ids get day
-    zero."""
+    """Each message's day, from its id, which begins with the time of publishing. Foreign ids get day zero,
+    and so do times that no calendar has."""
     known = pc.fill_null(pc.match_substring_regex(message_ids, r"^[0-9a-f]{8}-[0-9a-f]{4}-7"), False)
     days = np.zeros(len(message_ids), np.int32)
     heads = pc.binary_slice(message_ids.filter(known).cast(pa.binary()), 0, 13).cast(pa.binary(13))
@@ -76,5 +78,6 @@ def days_of(message_ids: pa.Array) -> pa.Array:
         begin = heads.offset * 13
         text = np.frombuffer(heads.buffers()[1], np.uint8)[begin : begin + len(heads) * 13].reshape(-1, 13)
         moments = _HEX[text[:, _DIGITS]] @ (16 ** np.arange(11, -1, -1, dtype=np.int64))
-        days[known.to_numpy(zero_copy_only=False)] = moments // _DAY_MS
+        told = np.where(moments <= LATEST_US // 1000, moments // _DAY_MS, 0)
+        days[known.to_numpy(zero_copy_only=False)] = told
     return pa.array(days).cast(pa.date32())

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from postroom.pipeline.lake.compute import pc
 from postroom.pipeline.lake.tables import MONEY, TURNS
-from postroom.pipeline.silver.events import whole
+from postroom.pipeline.silver.events import LATEST_US, whole
 from postroom.pipeline.silver.json_columns import open_json
 
 NEEDED = ("id", "tenant", "kind", "key", "data", "correlation_id", "message_id", "created_at")
@@ -37,8 +37,9 @@ def turns(records: pa.Table) -> pa.Table:
     found = records.filter(pc.equal(records["kind"], "turn")).combine_chunks()
     turn = open_json(whole(found["data"]), _TURN)
     usage = whole(turn["usage"])
-    ended = pc.coalesce(turn["ended_at"], found["created_at"])
-    length = pc.subtract(ended, turn["started_at"])
+    ended = pc.coalesce(_moment(turn["ended_at"]), found["created_at"])
+    began = _moment(turn["started_at"])
+    length = pc.subtract(ended, began)
     last = _last(usage)
     columns: dict[str, Any] = {
         "record_id": found["id"],
@@ -51,7 +52,7 @@ def turns(records: pa.Table) -> pa.Table:
         "cause": turn["cause"],
         "provider": pc.fill_null(pc.struct_field(last, "provider"), "unknown"),
         "model": pc.fill_null(pc.struct_field(last, "model"), "unknown"),
-        "started_at": turn["started_at"].cast(_TIME),
+        "started_at": began.cast(_TIME),
         "ended_at": ended.cast(_TIME),
         "duration_us": pc.if_else(pc.greater_equal(length, 0), length, None),
         **{name: _total(usage, name) for name in COUNTS},
@@ -60,6 +61,11 @@ def turns(records: pa.Table) -> pa.Table:
         "day": ended.cast(_TIME).cast(pa.date32()),
     }
     return pa.table({name: columns[name] for name in TURNS.schema.names}).cast(TURNS.schema)
+
+
+def _moment(micros: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A time that no calendar has is none."""
+    return pc.if_else(pc.less_equal(pc.abs(micros), LATEST_US), micros, None)
 
 
 def _last(usage: pa.ListArray) -> pa.Array:
