@@ -15,7 +15,7 @@ from benchmarks.lakes.cases import say
 from benchmarks.lakes.memory import Watch
 from postroom.clock import SystemClock
 from postroom.pipeline.jobs.run import run
-from postroom.pipeline.jobs.session import Where, session
+from postroom.pipeline.jobs.session import Where, lazy_session
 from postroom.pipeline.jobs.watch import watch
 from postroom.pipeline.lake.lake import Lake
 from postroom.pipeline.lake.tables import GOLD, LEDGER, Table
@@ -52,7 +52,7 @@ def measure_watch(store: Path, messages: int, folder: Path, date: str) -> WatchF
     lake, source, stop = Lake(str(folder / "lake")), SqliteSource(str(store)), threading.Event()
     bronze: list[float] = []
     gold: list[float] = []
-    with session(Where()) as spark, Watch() as seen:
+    with lazy_session(Where()) as spark, Watch() as seen:
         say("filling the lake")
         run(spark, lake, source, SystemClock())
         events = source.snapshot().head

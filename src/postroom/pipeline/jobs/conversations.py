@@ -59,7 +59,7 @@ def converse(at: Context, target: Positions) -> None:
     if all(work.snapshot.exists and not work.anew for work in works) and done.covers(target):
         return
     with at.log.step("conversations", done.ledger, target.ledger) as step:
-        touched = _touched(at, works, done, target)
+        touched = _touched(at, works, done)
         lives = sorted(at.lake.files(MESSAGE_LIFE), key=lambda file: file.cut or "")
         if touched is None:
             works = [TableWork(work.snapshot, work.snapshot.exists) for work in works]
@@ -114,7 +114,7 @@ def build_all(
     )
 
 
-def _touched(at: Context, works: Sequence[TableWork], done: Positions, target: Positions) -> Touched | None:
+def _touched(at: Context, works: Sequence[TableWork], done: Positions) -> Touched | None:
     """None when they are too many to look up, or nothing is kept yet: then all are made."""
     traces, spans, _ = works
     if not traces.files or any(work.anew for work in works):

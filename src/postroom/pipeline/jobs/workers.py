@@ -24,8 +24,8 @@ Gather = Callable[[str, list[pa.Table]], Iterable[Parcel]]
 """Is handed all parcels of one key, in any order."""
 
 PIECES = "spark.sql.shuffle.partitions"
-ROWS_PER_PIECE = 500_000
-"""So many rows are gathered in one place at a time."""
+ROWS_PER_PIECE, LEAST_PER_PIECE = 500_000, 25_000
+"""So many rows are gathered in one place at a time, at most and at least."""
 _PARCELS = "key string, data binary"
 _SCHEMA = pa.schema([("key", pa.string()), ("data", pa.binary())])
 _WAYS = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -67,7 +67,8 @@ class SparkWorkers:
 
     def collect(self, task: Task, count: int, *gather: Gather, rows: int = 0) -> list[Parcel]:
         made = self._spark.range(0, count, 1, max(1, count)).mapInArrow(partial(_carried_out, task), _PARCELS)
-        pieces = max(int(self._spark.conf.get(PIECES) or 1), rows // ROWS_PER_PIECE)
+        usual = int(self._spark.conf.get(PIECES) or 1)
+        pieces = max(1, min(usual, rows // LEAST_PER_PIECE), rows // ROWS_PER_PIECE)
         for each in gather:
             made = made.repartition(pieces, "key").mapInArrow(partial(_gathered, each), _PARCELS)
         return _unpacked(made.toArrow())
