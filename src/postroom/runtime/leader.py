@@ -188,7 +188,9 @@ class Leader:
                     log.warning("%s is led by another process now", self._lease.name)
                     return
                 if self.term != term:
-                    log.warning("the lease of %s was over for a while; its work begins again", self._lease.name)
+                    log.warning(
+                        "the lease of %s was over for a while; its work begins again", self._lease.name
+                    )
                     return
             except PostroomError as error:
                 log.warning("the lease of %s was not renewed: %s", self._lease.name, error)

@@ -65,7 +65,7 @@ _WORDS = {
         "key": "'k' || n",
         "name": "key",
         "numbers": "SELECT generate_series(1, %d) AS n",
-        # Without what tests before have left in the tables, since a plan counts dead rows of an index as well.
+        # Without what tests before have left: a plan counts dead rows of an index as well.
         "analyze": "VACUUM (ANALYZE) messages, contents, archive, documents, ledger, count_changes",
     },
     "mariadb": {
