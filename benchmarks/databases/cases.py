@@ -11,7 +11,14 @@ from benchmarks.databases import processes
 from benchmarks.databases.bare import BARE, open_bare
 from benchmarks.databases.ours import PostroomQueue, open_postroom
 from benchmarks.databases.participant import OpenParticipant, Participant
-from benchmarks.databases.peers import PGQUEUER, PROCRASTINATE, open_pgqueuer, open_procrastinate
+from benchmarks.databases.peers import (
+    PGQUEUER,
+    PGQUEUER_QUERIES,
+    PROCRASTINATE,
+    open_pgqueuer,
+    open_pgqueuer_worker,
+    open_procrastinate,
+)
 from benchmarks.databases.servers import Mariadb, Postgres
 from benchmarks.queueing import measure
 from benchmarks.queueing.measure import Figure, Outcome, Ratio
@@ -22,7 +29,8 @@ CALLERS = 64
 CONSUMERS = 8
 OPENINGS: dict[str, OpenParticipant] = {
     OURS: open_postroom,
-    PGQUEUER: open_pgqueuer,
+    PGQUEUER: open_pgqueuer_worker,
+    PGQUEUER_QUERIES: open_pgqueuer,
     BARE: open_bare,
     PROCRASTINATE: open_procrastinate,
 }
@@ -39,7 +47,7 @@ class Amounts(msgspec.Struct, frozen=True, kw_only=True):
     wakes: int
 
 
-FULL = Amounts(rounds=3, drained=8_000, slow=500, seconds=1.0, wakes=100)
+FULL = Amounts(rounds=3, drained=20_000, slow=500, seconds=1.0, wakes=100)
 QUICK = Amounts(rounds=1, drained=1_000, slow=200, seconds=0.3, wakes=5)
 
 
@@ -73,12 +81,12 @@ def drain(postgres: Postgres, amounts: Amounts, folder: Path) -> Outcome:
         case = f"PostgreSQL: claim and complete in 100s, {many} process{'es' if many > 1 else ''}"
         runs: dict[str, measure.Run] = {
             who: functools.partial(_drained, postgres, who, amounts.drained, many)
-            for who in (OURS, PGQUEUER, BARE)
+            for who in (OURS, PGQUEUER, PGQUEUER_QUERIES, BARE)
         }
         if many != 2:
             runs[PROCRASTINATE] = functools.partial(_drained, postgres, PROCRASTINATE, amounts.slow, many)
         found = measure.alternate(case, RATE, runs, amounts.rounds, folder)
-        targets = {PGQUEUER: 1.2, PROCRASTINATE: 10.0, BARE: 0.6} if many == 4 else {}
+        targets = {PGQUEUER: 1.2, PGQUEUER_QUERIES: 1.2, PROCRASTINATE: 10.0, BARE: 0.6} if many == 4 else {}
         outcome.add(_against(case, found, targets))
     return outcome
 
@@ -98,11 +106,12 @@ def _published(postgres: Postgres, who: str, count: int, _: Path) -> float:
 def publish_batches(postgres: Postgres, amounts: Amounts, folder: Path) -> Outcome:
     case = "PostgreSQL: publish in 100s"
     runs: dict[str, measure.Run] = {
-        who: functools.partial(_published, postgres, who, amounts.drained) for who in (OURS, PGQUEUER, BARE)
+        who: functools.partial(_published, postgres, who, amounts.drained)
+        for who in (OURS, PGQUEUER_QUERIES, BARE)
     }
     runs[PROCRASTINATE] = functools.partial(_published, postgres, PROCRASTINATE, amounts.slow)
     found = measure.alternate(case, RATE, runs, amounts.rounds, folder)
-    return _against(case, found, {PGQUEUER: 0.8, BARE: 0.6})
+    return _against(case, found, {PGQUEUER_QUERIES: 0.8, BARE: 0.6})
 
 
 def _published_alone(postgres: Postgres, who: str, callers: int, seconds: float, _: Path) -> float:
@@ -116,11 +125,13 @@ def _published_alone(postgres: Postgres, who: str, callers: int, seconds: float,
 
 def publish_alone(postgres: Postgres, amounts: Amounts, folder: Path) -> Outcome:
     case = "PostgreSQL: publish one at a time"
-    sequence = f"{PGQUEUER}, one caller"
+    sequence = f"{PGQUEUER_QUERIES}, one caller"
     runs: dict[str, measure.Run] = {
         OURS: functools.partial(_published_alone, postgres, OURS, CALLERS, amounts.seconds),
-        sequence: functools.partial(_published_alone, postgres, PGQUEUER, 1, amounts.seconds),
-        PGQUEUER: functools.partial(_published_alone, postgres, PGQUEUER, CALLERS, amounts.seconds),
+        sequence: functools.partial(_published_alone, postgres, PGQUEUER_QUERIES, 1, amounts.seconds),
+        PGQUEUER_QUERIES: functools.partial(
+            _published_alone, postgres, PGQUEUER_QUERIES, CALLERS, amounts.seconds
+        ),
         f"{OURS}, one caller": functools.partial(_published_alone, postgres, OURS, 1, amounts.seconds),
     }
     found = measure.alternate(case, RATE, runs, amounts.rounds, folder)

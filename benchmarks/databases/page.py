@@ -20,10 +20,11 @@ above the number of CPUs means that others were at work: then whoever holds a lo
 all who wait for the lock wait with it.
 
 - **postroom** runs as it is opened by default: checks, counts, hash-chained ledger and housekeeping
-  included. A batch is completed in the same turn of the event loop as the next is claimed, which makes
-  both one commit.
-- **pgqueuer** is called at its queries, with asyncpg, below its manager of workers: a batch is taken,
-  then logged as done.
+  included. A batch is completed with one call, in the same turn of the event loop as the next is claimed,
+  which makes both one commit.
+- **pgqueuer's worker** is how programs use pgqueuer: its `PgQueuer.run` with asyncpg, batches of 100, until
+  the queue is empty. **pgqueuer's queries** are what lies below it, called by a plain loop: a batch is taken,
+  then logged as done, without a function that is called for each job.
 - **procrastinate** has no batches to take; its own worker runs with 100 jobs at once.
 - **bare psycopg** is a plain loop that writes the same rows into the same tables in the same batches, in
   pipelines, and nothing else. It does not check, count, wake or chain.

@@ -1,7 +1,8 @@
-"""The other queues on PostgreSQL, each driven the way that is best for it.
+"""The other queues on PostgreSQL.
 
-pgqueuer is called at its queries, below its manager of workers: whole batches are taken and logged as done.
-procrastinate has no batches to take, so its own worker runs with as many jobs at once as a batch has.
+pgqueuer is driven in two ways: by its own worker, as programs use it, and at its queries, below that worker:
+whole batches are taken and logged as done, and nothing else. procrastinate has no batches to take, so its own
+worker runs with as many jobs at once as a batch has.
 """
 
 import contextlib
@@ -12,14 +13,17 @@ from typing import Any
 
 import asyncpg
 import procrastinate
+from pgqueuer import PgQueuer
 from pgqueuer.adapters.persistence.queries import Queries
-from pgqueuer.domain.types import QueueEntrypoint, QueueManagerId
+from pgqueuer.domain.models import Job
+from pgqueuer.domain.types import QueueEntrypoint, QueueExecutionMode, QueueManagerId
 from pgqueuer.ports.repository import EntrypointExecutionParameter
 
 from benchmarks.databases.participant import BATCH
 from benchmarks.queueing.letter import BODY, QUEUE, decode, encode
 
-PGQUEUER = "pgqueuer"
+PGQUEUER = "pgqueuer's worker"
+PGQUEUER_QUERIES = "pgqueuer's queries"
 PROCRASTINATE = "procrastinate"
 CONNECTIONS = 10
 INSTALLED = "SELECT to_regclass('procrastinate_jobs') AS name"
@@ -50,12 +54,42 @@ class PgqueuerQueue:
 
 
 @contextlib.asynccontextmanager
-async def open_pgqueuer(url: str) -> AsyncIterator[PgqueuerQueue]:
+async def _open_queries(url: str) -> AsyncIterator[tuple[Queries, asyncpg.Pool]]:
     async with asyncpg.create_pool(url, min_size=1, max_size=CONNECTIONS) as pool:
         queries = Queries.from_asyncpg_pool(pool)
         if not await queries.schema_is_installed():
             await queries.install()
+        yield queries, pool
+
+
+@contextlib.asynccontextmanager
+async def open_pgqueuer(url: str) -> AsyncIterator[PgqueuerQueue]:
+    async with _open_queries(url) as (queries, _):
         yield PgqueuerQueue(queries)
+
+
+class PgqueuerWorker(PgqueuerQueue):
+    def __init__(self, queries: Queries, pool: asyncpg.Pool) -> None:
+        super().__init__(queries)
+        self._worker = PgQueuer.from_asyncpg_pool(pool)
+        self._done = 0
+        self._worker.entrypoint(QUEUE)(self._work)
+
+    async def _work(self, job: Job) -> None:
+        decode(job.payload or b"")
+        self._done += 1
+
+    async def drain(self) -> int:
+        await self._worker.run(
+            batch_size=BATCH, mode=QueueExecutionMode.drain, dequeue_timeout=datetime.timedelta(seconds=1)
+        )
+        return self._done
+
+
+@contextlib.asynccontextmanager
+async def open_pgqueuer_worker(url: str) -> AsyncIterator[PgqueuerQueue]:
+    async with _open_queries(url) as (queries, pool):
+        yield PgqueuerWorker(queries, pool)
 
 
 class ProcrastinateQueue:

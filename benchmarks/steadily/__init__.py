@@ -1,0 +1,1 @@
+"""What the benchmark of an hour of steady load is made of."""
