@@ -29,6 +29,7 @@ def limited_office(
     options: dict[str, Any] = {
         "agents": {"coder": {"provider": "stubborn", "model": "m"}},
         "teams": {},
+        "monitoring": {"heartbeat_interval": 0},
         "limits": {"lease_s": 0.2},  # it claims anew every 0.1 s; the clock that ends leases stands
         "puppets": {"stubborn": provider},
         **changes,

@@ -218,7 +218,7 @@ def test_files_of_a_run_that_lost_the_lake_are_deleted_only_when_it_can_no_longe
 
 
 def test_a_lease_is_renewed_while_its_holder_lives(remote: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(object_lease.LEASE_VARIABLE, "0.4")
+    monkeypatch.setenv(object_lease.LEASE_VARIABLE, "3")
     store = from_url(remote.location)
     with hold_lease(remote, SystemClock()) as lease:
         seen = {tag(store)}

@@ -3,6 +3,7 @@
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from postroom.clock import SECOND, ManualClock
@@ -12,7 +13,7 @@ from postroom.pipeline.jobs.run_log import RunLog
 from postroom.pipeline.jobs.upkeep import MANY_FILES, VACUUM_EVERY_S, keep_up
 from postroom.pipeline.lake import rewrite
 from postroom.pipeline.lake.lake import Lake, Positions
-from postroom.pipeline.lake.tables import LEDGER, MESSAGE_LIFE, RUNS, Table
+from postroom.pipeline.lake.tables import ALL, LEDGER, MESSAGE_LIFE, RUNS, Table
 from postroom.pipeline.serving.engine import engine
 from tests.pipeline.tiny import put, rows
 
@@ -43,6 +44,10 @@ def grow(lake: Lake, files: int, start: int = 0, age_days: int = 0) -> None:
         put(lake, LEDGER, {"seq": number + 1, "time": NOW - age_days * DAY_US, "type": "x"})
 
 
+def first_of_order(table: Table) -> pa.DataType:
+    return table.schema.field(table.order[0]).type
+
+
 def paths(lake: Lake, table: Table) -> set[str]:
     return {file.path for file in lake.files(table)}
 
@@ -68,6 +73,21 @@ def test_events_that_lie_in_order_are_put_together_unsorted_and_others_are_sorte
     compact(lake)
     found = [row["seq"] for row in rows(lake, LEDGER)]
     assert (found, asked) == (sorted(found), [1]), "ranges that cross, and rows out of order"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [table for table in ALL if pa.types.is_string(first_of_order(table))],
+    ids=lambda table: table.short,
+)
+def test_files_of_a_table_whose_order_begins_with_a_text_are_sorted(lake: Lake, table: Table) -> None:
+    day = {"day": date(2026, 11, 1), "month": "2026-11"}
+    for text in ("c", "a", "b"):
+        put(lake, table, {table.order[0]: text, **day})
+    compact(lake, sort=True)
+    assert [row[table.order[0]] for row in rows(lake, table)] == ["a", "b", "c"]
+    compact(lake, sort=True)
+    assert [row[table.order[0]] for row in rows(lake, table)] == ["a", "b", "c"], "one file too"
 
 
 def test_many_small_files_become_one_and_whoever_reads_the_old_ones_goes_on(

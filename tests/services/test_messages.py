@@ -64,6 +64,17 @@ async def test_a_story_has_only_what_happened_to_the_message(served: ServedRoom)
     assert (story.queue and story.queue.slug, story.deliveries) == ("jobs", [])
 
 
+async def test_one_waits_only_for_messages_that_one_may_look_at(served: ServedRoom) -> None:
+    services, owner = served.services, served.owner
+    first = await served.room.publish("work/jobs", 1)
+    [made] = await services.messages.publish(owner, "work", "jobs", [NewMessage(body=2, after=[first.id])])
+    assert made.found.message.state.value == "delayed"
+    unknown: Any
+    for unknown in ("nothing", 7):
+        with pytest.raises(MessageNotFound):
+            await services.messages.publish(owner, "work", "jobs", [NewMessage(body=3, after=[unknown])])
+
+
 async def test_a_page_goes_on_after_its_last_message(served: ServedRoom) -> None:
     services, owner = served.services, served.owner
     made = [await served.room.publish("work/jobs", number) for number in range(5)]

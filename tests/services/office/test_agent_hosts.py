@@ -13,14 +13,14 @@ from postroom.app.application import build_dependencies
 from postroom.app.home import Home
 from postroom.app.host_name import name_host
 from postroom.app.office_reloader import OfficeReloader
-from postroom.clock import SystemClock
+from postroom.clock import SECOND, SystemClock
 from postroom.kernel.service_commands import ListProcesses
 from postroom.office.agent_hosts import AgentHosts
 from postroom.office.agents.views import AgentView
 from postroom.office.intake.intake import Incoming
 from postroom.runtime import SyncRoom
 from postroom.services import callers
-from postroom.services.agent_hosts import AgentElsewhere, HostNotFound, OneHostOnly
+from postroom.services.agent_hosts import AgentElsewhere, AgentHost, HostNotFound, OneHostOnly
 from postroom.services.needs_you import NeedKind
 from postroom.services.office_context import ProcessFacts, ServerFacts
 from postroom.services.server import ServerServices
@@ -148,6 +148,14 @@ async def test_it_needs_you_when_messages_wait_for_a_host_that_is_gone(tmp_path:
         await room.run(ListProcesses(process="1", data={"host": names(services)[1], "roles": ["worker"]}))
         assert [each for each in await services.needs_you.list_all(OWNER) if each.kind is NeedKind.HOST] == []
         assert (await services.messages.explain(OWNER, sent.receipts[0].id)).waits_for == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(47, "47 seconds"), (119, "119 seconds"), (180, "3 minutes"), (86_400, "24 hours")]
+)
+def test_how_long_a_host_is_silent_is_told_in_a_fitting_unit(seconds: int, told: str) -> None:
+    gone = AgentHost(agent="coder", host="a", silence=seconds * SECOND, is_gone=True)
+    assert f"(it was last heard of {told} ago)" in gone.explain()
 
 
 async def test_where_all_see_one_folder_nobody_is_moved(tmp_path: Path) -> None:

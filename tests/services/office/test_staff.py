@@ -1,9 +1,12 @@
 """Agents and teams are managed by name; what is wrong changes nothing, and what is removed can come back."""
 
+from pathlib import Path
+
 import pytest
 
 from postroom.errors import InvalidField, PostroomError
 from postroom.office.agents import AgentExists, AgentNotFound, TeamExists, TeamNotFound
+from postroom.services.agents import NoteNotFound
 from tests.services.office.conftest import ServedOffice
 
 
@@ -61,6 +64,13 @@ async def test_what_is_in_an_agents_folder(office: ServedOffice) -> None:
     memory = await agents.read_memory(office.owner, "coder")
     assert memory.folder.endswith("memory")
     assert memory.files == ()
+    note = Path(memory.folder) / "harbour.md"
+    note.parent.mkdir(exist_ok=True)
+    note.write_text("It is closed on Sundays.", "utf-8")
+    assert (await agents.read_memory(office.owner, "coder")).files == (("harbour.md", "harbour.md"),)
+    assert (await agents.read_note(office.owner, "coder", "harbour.md")).content == "It is closed on Sundays."
+    with pytest.raises(NoteNotFound):
+        await agents.read_note(office.owner, "coder", "../AGENTS.md")
     assert isinstance(await agents.list_skills(office.owner, "coder"), list)
     assert await agents.find_skills(office.owner, "coder", " ") == {"results": []}
     with pytest.raises(InvalidField):

@@ -189,7 +189,7 @@ ELSEWHERE = {
     "replies that no platform confirmed": "channel resend | channel dismiss",
     "conversations that were stopped": "guards continue | guards stop | guards raise",
     "another store, or another program's office": "store move | restore | import tinyagi | import tinyclaw",
-    "an office on a database server": "join | token rotate",
+    "an office on a database server": "join | token rotate | agent move",
     "an editor": "settings edit",
     "a program that goes on": "worker",
     "Spark or a lake": (

@@ -137,19 +137,22 @@ class EventTail:
                 yield frame(at, "events:changed", changed).wire
             while not self._closed:
                 news = self._news
-                if at < self._begin:
+                if until is not None:
+                    # The ledger itself knows the end; what is kept here may be a moment behind it.
+                    before = at
+                    frames, at = await self._from_ledger(at)
+                    if at == before:
+                        return
+                    frames = [each for each in frames if each.at <= until]
+                elif at < self._begin:
                     frames, at = await self._from_ledger(at)
                 else:
                     frames = self._frames[bisect_right(self._places, at) :]
                     at = max(at, self._end)
                     if not frames and not self._closed:
-                        if until is not None:
-                            return
                         if not await self._wait_for(news):
                             yield KEEP_ALIVE
                         continue
-                if until is not None:
-                    frames = [each for each in frames if each.at <= until]
                 wire = b"".join([each.wire for each in frames if wanted(each)])
                 if wire:
                     yield wire

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from postroom.pipeline.jobs.context import Context, TableWork
-from postroom.pipeline.jobs.gold_tasks import SUMS, Days, Sum, SumTasks
+from postroom.pipeline.jobs.gold_tasks import SUMS, DaysOfSilver, Sum, SumTasks
 from postroom.pipeline.jobs.progress import RunProgress
 from postroom.pipeline.jobs.retention import day_of
 from postroom.pipeline.lake.compute import pc
@@ -98,7 +98,7 @@ def _changed(silver: dict[str, TableSnapshot], each: Sum, work: TableWork) -> se
 
 def _portions(
     silver: dict[str, TableSnapshot], sums: Sequence[Sum], wanted: dict[str, frozenset[str]]
-) -> list[Days]:
+) -> list[DaysOfSilver]:
     """Days that follow one another, so many that their rows are a task."""
     files: dict[str, dict[str, list[LakeFile]]] = {}
     for table in {table.name for each in sums for table in each.inputs}:
@@ -114,7 +114,7 @@ def _portions(
         cut[-1].append(day)
         count += rows
     return [
-        Days(
+        DaysOfSilver(
             {name: days & set(some) for name, days in wanted.items() if days & set(some)},
             {
                 table.name: [file for day in some for file in files.get(day, {}).get(table.name, ())]

@@ -69,7 +69,7 @@ NEEDED = {
 """The columns that sums are made of."""
 
 
-class Days(msgspec.Struct, frozen=True):
+class DaysOfSilver(msgspec.Struct, frozen=True):
     """Some days: the gold tables that want each, and the files of silver that hold them."""
 
     wanted: dict[str, frozenset[str]]
@@ -82,7 +82,7 @@ class Days(msgspec.Struct, frozen=True):
 
 
 class SumTasks(msgspec.Struct, frozen=True):
-    portions: list[Days]
+    portions: list[DaysOfSilver]
 
     def __call__(self, number: int) -> Iterator[Parcel]:
         days = self.portions[number]

@@ -37,6 +37,8 @@ def line_up(table: Table, files: Sequence[LakeFile]) -> list[LakeFile]:
     Numbers of events and records rise from file to file and within each, so nothing has to be sorted.
     """
     [column, *more] = table.order
+    if more or not pa.types.is_integer(table.schema.field(column).type):
+        return []
     ordered = sorted(files, key=lambda file: file.low.get(column) or 0)
     apart = all(
         one.high.get(column) is not None
@@ -44,7 +46,7 @@ def line_up(table: Table, files: Sequence[LakeFile]) -> list[LakeFile]:
         and one.high[column] < other.low[column]
         for one, other in pairwise(ordered)
     )
-    return ordered if not more and apart and all(_rises(file, column) for file in ordered) else []
+    return ordered if apart and all(_rises(file, column) for file in ordered) else []
 
 
 def _rises(file: LakeFile, column: str) -> bool:
