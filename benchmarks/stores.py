@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+from tests.redis_server import RedisServer
 
 from benchmarks.databases import cases, page, servers, wake
 from benchmarks.databases.cases import FULL, QUICK, Amounts
@@ -33,15 +34,17 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _wake(postgres: Postgres, mariadb: Mariadb, redis: str, amounts: Amounts) -> Outcome:
+def _wake(postgres: Postgres, mariadb: Mariadb, redis: RedisServer, amounts: Amounts) -> Outcome:
     outcome = Outcome()
     for name, server, beside in (
         ("PostgreSQL", postgres, None),
         ("MariaDB", mariadb, None),
-        ("MariaDB with Redis", mariadb, redis),
+        ("MariaDB with Redis", mariadb, redis.url),
     ):
         with server.database() as url:
             outcome.add(wake.wake_up(name, url, beside, amounts.wakes))
+    with mariadb.database() as url:
+        outcome.add(wake.come_back("MariaDB with Redis", url, redis))
     return outcome
 
 
@@ -62,7 +65,7 @@ def main() -> int:
                 "drain": lambda: cases.drain(postgres, amounts, folder),
                 "publish": lambda: cases.publish_batches(postgres, amounts, folder),
                 "callers": lambda: cases.publish_alone(postgres, amounts, folder),
-                "redis": lambda: cases.beside_redis(mariadb, redis, amounts, folder),
+                "redis": lambda: cases.beside_redis(mariadb, redis.url, amounts, folder),
                 "wake": lambda: _wake(postgres, mariadb, redis, amounts),
             }
             for name in chosen.only or NAMES:

@@ -88,9 +88,9 @@ def start_mariadb() -> Iterator[Mariadb]:
         server.remove()
 
 
-def find_redis() -> str:
-    """The address of a running one."""
+def find_redis() -> redis_server.RedisServer:
+    """A running one."""
     server = redis_server.shared_server()
     if server is None:
         raise SystemExit("Redis is not installed. On Debian: apt install redis-server")
-    return server.url
+    return server
