@@ -1,6 +1,8 @@
 """What waits for a person is seen at once, answered in place, and is then gone everywhere."""
 
-from playwright.async_api import expect
+import asyncio
+
+from playwright.async_api import Route, expect
 
 from postroom.kernel.states import State
 from tests.api.house import House
@@ -21,6 +23,22 @@ async def test_a_review_appears_by_itself_and_is_answered_with_one_click(
     await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
     await expect(other.get_by_text("Nothing waits for you")).to_be_visible()
     assert (await house.room.get(asked)).result == {"decision": "ship"}
+
+
+async def test_what_happens_before_a_page_listens_appears_on_it(open_page: OpenPage, house: House) -> None:
+    page = await open_page()
+    asked = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await asked.wait()
+        await route.continue_()
+
+    await page.route("**/portal/pulse*", hold)
+    await page.reload()
+    await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    await house.deps.services.questions.ask(OWNER, "Ship it today?", ["ship", "wait"])
+    asked.set()
+    await expect(page.get_by_text("Ship it today?")).to_be_visible()
 
 
 async def test_keys_alone_answer_a_review(open_page: OpenPage, house: House) -> None:

@@ -100,7 +100,8 @@ KEYS = (
 )
 
 
-async def render_page(visit: PortalVisit, page: PageView) -> str:
+async def render_page(visit: PortalVisit, page: PageView, seen: int | None = None) -> str:
+    """`seen` is the last event that the page surely knows."""
     waiting = await visit.services.needs_you.count(visit.caller)
     return str(
         html(lang="en")[
@@ -114,7 +115,7 @@ async def render_page(visit: PortalVisit, page: PageView) -> str:
                 script(src=asset_url("theme.js")),
                 script(src=asset_url("portal.js"), defer=True),
             ],
-            body(data_role=visit.role)[
+            body(data_role=visit.role, data_seen=None if seen is None else str(seen))[
                 a(".skip", href="#content")["Skip to the page"],
                 _rail(page.way, waiting, visit.settings.workspace.name, visit.role),
                 _content(page),

@@ -15,11 +15,17 @@ KEEP_ALIVE_S = 15.0
 
 def register(app: FastAPI, deps: Dependencies) -> None:
     @app.get("/portal/pulse", include_in_schema=False, response_model=None)
-    async def beat() -> EventSourceResponse:
+    async def beat(seen: int | None = None) -> EventSourceResponse:
+        """`seen` is the last event that the page knows; what happened since it was made is told at once."""
+
         async def body():
             yield b"retry: 1000\n\n"
             async with deps.room.woken() as woken:
-                seen = (await deps.room.head()).seq
+                known = seen
+                if known is None:
+                    known = (await deps.room.head()).seq
+                else:
+                    woken.set()
                 while not deps.closing.is_set():
                     if not await _rung(woken, deps.closing):
                         yield b": still here\n\n"
@@ -27,9 +33,9 @@ def register(app: FastAPI, deps: Dependencies) -> None:
                     woken.clear()
                     with contextlib.suppress(StoreClosed):
                         head = (await deps.room.head()).seq
-                        if head != seen:
-                            seen = head
-                            yield format_sse_event(data_str=str(seen))
+                        if head != known:
+                            known = head
+                            yield format_sse_event(data_str=str(head))
                     await asyncio.sleep(GATHER_S)
 
         return EventSourceResponse(body(), headers={"cache-control": "no-cache", "x-accel-buffering": "no"})

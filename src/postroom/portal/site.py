@@ -43,14 +43,16 @@ def _visit(deps: Dependencies, logins: Logins, request: Request) -> PortalVisit:
 
 def _page_route(deps: Dependencies, logins: Logins, show: ShowPage) -> Any:
     async def answer(request: Request) -> Response:
-        visit = _visit(deps, logins, request)
+        visit, seen = _visit(deps, logins, request), None
         try:
+            # Before anything is read: what happens from now on may be missing on the page.
+            seen = (await deps.room.head()).seq
             page = await show(visit)
         except PostroomError as error:
             page = render_error(error)
         if page.file is not None:
             return Response(page.file, media_type="application/json")
-        return HTMLResponse(await render_page(visit, page), status_code=page.status)
+        return HTMLResponse(await render_page(visit, page, seen), status_code=page.status)
 
     return answer
 

@@ -114,7 +114,9 @@ async function refresh() {
 planAgain();
 
 if (pulse) {
-  const stream = new EventSource("/portal/pulse");
+  // What happened between the making of this page and now is told at once.
+  const seen = document.body.dataset.seen;
+  const stream = new EventSource(seen ? `/portal/pulse?seen=${seen}` : "/portal/pulse");
   let lost = false;
   stream.addEventListener("open", () => {
     if (!root.dataset.paused) setPulse("live", "Live");
