@@ -4,7 +4,7 @@ A whole run costs seconds, however few its rows. So lakes are filled once, here,
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,17 @@ from tests.spark.campaign import THIRTY, Campaign
 from tests.spark.lakes import END, copied, copy_of, fill, happen, leave_open
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All in one process of the test run, so that there is one session; last who only wait for the dying."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """All in one process of the test run, so that there is one session; last who only wait for the dying.
+
+    Groups must be known before xdist looks for them, and the order is the last word.
+    """
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("spark"))
+    yield
     items.sort(key=_waits)
 
 
