@@ -14,7 +14,7 @@ import postroom
 from postroom import Room
 from postroom.api.stream.frames import LAST_PART, EventFilter, StreamPosition, place
 from postroom.api.stream.tail import EventTail
-from postroom.errors import InvalidField
+from postroom.errors import InvalidField, StoreFailed
 from postroom.kernel.ledger import Event
 from tests.api.house import TOKEN, House, opened
 from tests.api.stream_client import listening
@@ -162,6 +162,26 @@ async def test_one_event_that_cannot_be_told_silences_nobody(room: Room) -> None
     found = await heard(tail, start, 10)
     assert ['"n":3' in line for line in found].count(True) == 0
     assert len(found) == 10
+    await tail.close()
+
+
+async def test_events_that_a_failing_store_kept_from_being_told_are_told_when_it_is_back(room: Room) -> None:
+    failures = 3
+
+    async def failing(event: Event) -> Sequence[tuple[str, Mapping[str, Any]]]:
+        nonlocal failures
+        if event.type == "record.note" and event.details["key"] == "3" and failures:
+            failures -= 1
+            raise StoreFailed(path="db", reason="the server is away")
+        return await translate(event)
+
+    tail = EventTail(room, failing)
+    await tail.open()
+    start = tail.end
+    await notes(room, 0, 6)
+    found = await heard(tail, start, 12)
+    assert [int(line.split('"n":')[1].split(",")[0]) for line in found] == [n // 2 for n in range(12)]
+    assert not failures
     await tail.close()
 
 

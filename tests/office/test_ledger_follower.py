@@ -9,21 +9,27 @@ from tests.acceptance.office import opened, until
 import postroom
 from postroom import Room
 from postroom.clock import ManualClock
+from postroom.errors import StoreFailed
 from postroom.kernel.ledger import Event
 from postroom.office.combined_replies import ReplyCombiner
-from postroom.office.ledger_follower import NAME, LedgerFollower
+from postroom.office.ledger_follower import NAME, TRIES, LedgerFollower
 from postroom.office.turns.replies import ReplyRules
 
 
 class Watcher:
-    def __init__(self, *, stumbles_at: str = "") -> None:
+    def __init__(self, *, stumbles_at: str = "", away: int = 0) -> None:
+        """`away`: so often the store fails at the first event."""
         self.seen: list[int] = []
         self.flushed = 0
         self._stumbles_at = stumbles_at
+        self._away = away
 
     async def see(self, event: Event) -> None:
         if event.type == self._stumbles_at:
             raise RuntimeError("not this one")
+        if self._away:
+            self._away -= 1
+            raise StoreFailed(path="db", reason="the server is away")
         self.seen.append(event.seq)
 
     async def flush(self) -> None:
@@ -45,6 +51,20 @@ async def test_one_event_that_a_duty_cannot_take_is_passed_over(
     async with postroom.open(str(tmp_path / "room.db")) as room, opened(room, tmp_path, start=False):
         stumbling, watcher = Watcher(stumbles_at="queue.created"), Watcher()
         clerk = LedgerFollower(room, ReplyCombiner(room, ReplyRules()), [stumbling], [watcher])
+        running = asyncio.create_task(clerk.run())
+        await until(lambda: seen_all(room))
+        clerk.stop()
+        await running
+        assert set(watcher.seen) == set(range(1, (await room.head()).seq + 1))
+
+
+async def test_a_store_that_is_away_is_waited_for_and_no_event_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.runtime.leader.PAUSE_S", 0.01)
+    async with postroom.open(str(tmp_path / "room.db")) as room, opened(room, tmp_path, start=False):
+        watcher = Watcher(away=5 * TRIES)
+        clerk = LedgerFollower(room, ReplyCombiner(room, ReplyRules()), [watcher])
         running = asyncio.create_task(clerk.run())
         await until(lambda: seen_all(room))
         clerk.stop()

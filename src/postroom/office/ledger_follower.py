@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import Protocol
 
 from postroom.clock import Clock, SystemClock
-from postroom.errors import PostroomError, StoreClosed
+from postroom.errors import PostroomError, StoreClosed, StoreFailed
 from postroom.kernel.ledger import Event
 from postroom.office import queues
 from postroom.office.combined_replies import ReplyCombiner
@@ -85,13 +85,14 @@ class LedgerFollower:
                     await self._show(event, number, duty)
 
     async def _show(self, event: Event, number: int, duty: Duty) -> None:
-        """One event that a duty cannot take must not stop all that come after it."""
+        """One event that a duty cannot take must not stop all that come after it. A store that is away is
+        waited for, however long."""
         trouble = (event.seq, number)
         if self._trouble[trouble] >= TRIES:
             return
         try:
             await duty.see(event)
-        except StoreClosed:
+        except (StoreClosed, StoreFailed):
             raise
         except Exception:
             self._trouble[trouble] += 1

@@ -16,6 +16,7 @@ from tests.office.plugins.shop import opened, status, write
 import postroom
 from postroom import Room
 from postroom.clock import ManualClock
+from postroom.errors import StoreFailed
 from postroom.kernel.housekeeping.housekeepers import Retention
 from postroom.kernel.ledger import Event
 from postroom.office.plugins import PluginEvent, PluginRegistry, PluginState
@@ -209,6 +210,31 @@ async def test_events_can_have_other_names(live_room: Room, tmp_path: Path) -> N
     await until(lambda: len(heard(tmp_path)) == 1)
     await plugins.close()
     assert heard(tmp_path)[0][1:] == ["message:incoming", None, {"a": 1}]
+
+
+async def test_while_the_store_fails_a_plugin_waits_and_hears_events_by_their_names(
+    live_room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroom.runtime.leader.PAUSE_S", 0.01)
+    write(tmp_path, "hears.py", HEARS.replace("{type}", "*"))
+    failures = 3
+
+    async def translate(event: Event) -> list[PluginEvent]:
+        nonlocal failures
+        if event.type != "message.published":
+            return []
+        if failures:
+            failures -= 1
+            raise StoreFailed(path="db", reason="the server is away")
+        return [PluginEvent(type="message:incoming", timestamp=0, seq=event.seq, data={})]
+
+    plugins = await opened(tmp_path, "hears")
+    await plugins.start(live_room, translate)
+    await until(lambda: status(plugins, "hears").position is not None)
+    await publish(live_room, 1)
+    await until(lambda: len(heard(tmp_path)) == 1)
+    await plugins.close()
+    assert heard(tmp_path)[0][1] == "message:incoming"
 
 
 async def test_a_plugin_that_is_gone_keeps_nothing_from_being_pruned(live_room: Room, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from typing import Any
 
 from postroom.api.stream.frames import LAST_PART, EventFilter, Frame, StreamPosition, frame
-from postroom.errors import EventsPruned, PostroomError, StoreClosed
+from postroom.errors import EventsPruned, PostroomError, StoreClosed, StoreFailed
 from postroom.kernel.ledger import Event
 from postroom.runtime import Room
 
@@ -75,10 +75,12 @@ class EventTail:
                 async with contextlib.aclosing(self._room.event_pages(self._end.seq, follow=True)) as pages:
                     async for page in pages:
                         before = self._told_so_far
-                        for event in page:
-                            self._take(event, await self._told(event))
-                        if self._told_so_far > before:
-                            self._ring()
+                        try:
+                            for event in page:
+                                self._take(event, await self._told(event))
+                        finally:
+                            if self._told_so_far > before:
+                                self._ring()
                         await asyncio.sleep(GATHER_S + PER_LISTENER_S * min(self.listeners, 1000))
             except StoreClosed:
                 return
@@ -93,7 +95,8 @@ class EventTail:
     async def _told(self, event: Event) -> list[Frame]:
         try:
             told = await self._translate(event)
-        except StoreClosed:
+        except (StoreClosed, StoreFailed):
+            # It can be told when the store is back.
             raise
         except Exception:
             # One event that cannot be told must not silence all that come after it.

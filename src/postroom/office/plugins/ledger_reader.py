@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from postroom.errors import StoreClosed
+from postroom.errors import StoreClosed, StoreFailed
 from postroom.kernel.ledger import Event
 from postroom.office.plugins.api import PluginEvent
 from postroom.office.plugins.plugin import Plugin
@@ -95,7 +95,7 @@ class PluginLedgerReader:
         """An event that cannot be translated is told as it is; what comes after it must not wait."""
         try:
             return await self._translate(event)
-        except StoreClosed:
+        except (StoreClosed, StoreFailed):
             raise
         except Exception:
             log.exception("event %d could not be translated for plugins", event.seq)
