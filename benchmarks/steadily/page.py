@@ -4,13 +4,13 @@ from typing import Any
 
 from benchmarks.steadily.samples import Part
 
-HEAD = """# An hour of steady load
+HEAD = """# Steady load beside long questions
 
 Measured on {date} with `scripts/bench steady`: {cpus} CPUs, {file_system}, Python {python}, PostgreSQL
 {postgres} with its defaults. One process published {rate} messages a second for {minutes} minutes,
-{consumers} others claimed and completed them, and the server shared the machine with all of them. Of
-{messages:,} messages each was completed once, nothing was left over, and every hash of the ledger was checked
-afterwards. The database had {megabytes:,.0f} MB then.
+{consumers} others claimed and completed them, and the server shared the machine with all of them and, by the
+load of {load:.1f}, with other programs. Of {messages:,} messages each was completed once, nothing was left
+over, and every hash of the ledger was checked afterwards. The database had {megabytes:,.0f} MB then.
 
 ![dead rows and the time of claims](../../benchmarks/results/steady.png)
 
