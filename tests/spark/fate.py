@@ -112,6 +112,10 @@ class Fate:
         if plan.victim == "worker":
             return pid
         daemon = parent(pid)
+        if daemon is not None and not self._mortal(daemon) and self._mortal(pid):
+            # Spark uses a worker that outlived its daemon, and starts no other daemon while there are such.
+            os.kill(pid, signal.SIGKILL)
+            return None
         return daemon if plan.victim == "daemon" or daemon is None else parent(daemon)
 
     def _kill(self, plan: Plan, pid: int, where: str) -> None:

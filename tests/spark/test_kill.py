@@ -17,7 +17,7 @@ from postroom.pipeline.sources.sqlite import SqliteSource
 from tests.spark.campaign import HOME, MANY, SEED, Campaign
 from tests.spark.fate import Driver, Fate, Plan, planned, planned_by_step
 from tests.spark.judge import judge_gold
-from tests.spark.lakes import fill, same
+from tests.spark.lakes import fill, same, same_but_revived
 
 LONGEST_S = 1100
 
@@ -40,7 +40,7 @@ def compare_with_undisturbed(spark: Any, campaign: Campaign, folder: Path) -> No
     try:
         whole = Lake(str(folder / "whole"))
         fill(spark, whole, campaign.store)
-        same(campaign.lake, whole)
+        same_but_revived(campaign.lake, whole)
         judge_gold(campaign.lake)
     except BaseException as error:
         error.add_note(campaign.told)
