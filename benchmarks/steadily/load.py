@@ -15,7 +15,6 @@ from benchmarks.queueing.letter import BODY, QUEUE, room_options
 BEATS_PER_S = 20
 BATCH = 20
 TELL_S = 1.0
-Told = "multiprocessing.Queue[Work]"
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Hosts of one office on a database server: homes of their own that share nothing but the store."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,10 @@ class HostProcess(HouseProcess):
 
     def json(self, *words: str) -> Any:
         return json.loads(self.cli(*words, "--json").stdout)
+
+
+Ended = Callable[[HostProcess], HostProcess]
+"""Notes that the processes of a host end with the test."""
 
 
 def first_host(folder: Path, store: str, **settings: Any) -> HostProcess:

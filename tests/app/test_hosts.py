@@ -1,15 +1,13 @@
 """An office on a database server on two hosts with homes of their own: what one sets holds on the other."""
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from tests.app.hosts import HostProcess, first_host
+from tests.app.hosts import Ended, HostProcess, first_host
 from tests.conftest import postgres_url
+from tests.stores.servers.conftest import until
 
 BOT = "123456:the-token-of-a-bot"
 
@@ -19,27 +17,8 @@ def url(tmp_path: Path) -> str:
     return postgres_url(tmp_path)
 
 
-@pytest.fixture
-def ended() -> Iterator[Callable[[HostProcess], HostProcess]]:
-    """Whatever happens, the processes of these hosts end with the test."""
-    with ExitStack() as stack:
-
-        def note(host: HostProcess) -> HostProcess:
-            stack.callback(host.end)
-            return host
-
-        yield note
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 def test_a_second_host_with_the_stores_address_and_the_token_has_the_settings_of_the_office(
-    tmp_path: Path, url: str, ended: Callable[[HostProcess], HostProcess]
+    tmp_path: Path, url: str, ended: Ended
 ) -> None:
     a = HostProcess(tmp_path, "a")
     handle = f"file:{a.home.secrets}/telegram_bot_token"
@@ -99,7 +78,7 @@ def test_a_second_host_with_the_stores_address_and_the_token_has_the_settings_of
 
 
 def test_a_login_of_one_host_holds_on_the_other_and_ends_on_both(
-    tmp_path: Path, url: str, ended: Callable[[HostProcess], HostProcess]
+    tmp_path: Path, url: str, ended: Ended
 ) -> None:
     a = ended(first_host(tmp_path, url))
     a.start()
@@ -122,7 +101,7 @@ def test_a_login_of_one_host_holds_on_the_other_and_ends_on_both(
 
 
 def test_an_agent_whose_host_is_gone_waits_is_told_of_and_works_elsewhere_when_it_is_moved(
-    tmp_path: Path, url: str, ended: Callable[[HostProcess], HostProcess]
+    tmp_path: Path, url: str, ended: Ended
 ) -> None:
     a = ended(first_host(tmp_path, url))
     a.start()

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
@@ -19,12 +18,11 @@ from postroom.runtime import open_sync
 from postroom.services.shared_settings import SharedSettings
 from postroom.settings.errors import OwnerTokenMissing, TokenDiffers
 from postroom.stores.postgres import info
-from tests.app.hosts import HostProcess, first_host
-from tests.app.test_hosts import ended, until  # noqa: F401
+from tests.app.hosts import Ended, HostProcess, first_host
 from tests.conftest import mariadb_url, postgres_url
+from tests.stores.servers.conftest import until
 
 TOKEN = "the-token-of-the-owner"
-Ended = Callable[[HostProcess], HostProcess]
 
 
 @pytest.fixture(params=[postgres_url, mariadb_url], ids=["postgres", "mariadb"])
@@ -160,7 +158,7 @@ def join(host: HostProcess, *words: str, token: str = "") -> subprocess.Complete
     )
 
 
-def test_hosts_join_share_a_login_and_take_up_a_new_token(tmp_path: Path, ended: Ended) -> None:  # noqa: F811
+def test_hosts_join_share_a_login_and_take_up_a_new_token(tmp_path: Path, ended: Ended) -> None:
     url = postgres_url(tmp_path)
     a = ended(first_host(tmp_path, url))
     a.start()
@@ -203,7 +201,7 @@ def test_hosts_join_share_a_login_and_take_up_a_new_token(tmp_path: Path, ended:
     assert answers(b, a.token) == 200
 
 
-def test_on_a_file_a_new_token_holds_with_the_next_start(tmp_path: Path, ended: Ended) -> None:  # noqa: F811
+def test_on_a_file_a_new_token_holds_with_the_next_start(tmp_path: Path, ended: Ended) -> None:
     a = ended(HostProcess(tmp_path, "a", {"workspace": {"path": str(tmp_path / "w")}}))
     a.cli("start")
     old = a.token
