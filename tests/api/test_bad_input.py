@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import pytest
-from pydantic import BaseModel
 
 from postroom.settings import Secret, Settings
+from postroom.settings.part import SettingsPart, fields_of
 from tests.api.house import House, opened
 
 JSON = {"content-type": "application/json"}
@@ -132,16 +132,16 @@ async def test_changed_settings_take_effect_at_once(house: House) -> None:
     assert (await house.http.get("/metrics")).text.count("postroom_messages{") > 5
 
 
-def secrets_of(part: type[BaseModel], at: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+def secrets_of(part: type[SettingsPart], at: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
     """Where in the settings secrets can stand, as the model knows them; `*` is a name people choose."""
     found: set[tuple[str, ...]] = set()
-    for name, info in part.model_fields.items():
-        waiting: list[tuple[Any, tuple[str, ...]]] = [(info.annotation, (*at, name))]
+    for name, field in fields_of(part).items():
+        waiting: list[tuple[Any, tuple[str, ...]]] = [(field.kind, (*at, name))]
         while waiting:
             kind, here = waiting.pop()
             if kind is Secret:
                 found.add(here)
-            elif isinstance(kind, type) and issubclass(kind, BaseModel):
+            elif isinstance(kind, type) and issubclass(kind, SettingsPart):
                 found |= secrets_of(kind, here)
             else:
                 deeper = (*here, "*") if get_origin(kind) in (dict, Mapping) else here

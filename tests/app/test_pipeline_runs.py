@@ -17,7 +17,7 @@ from postroom.errors import PostroomError
 from postroom.pipeline.errors import PipelineBusy, SourceUnknown
 from postroom.pipeline.jobs import launch
 from postroom.pipeline.jobs.launch import needed
-from postroom.settings import Settings
+from postroom.settings import InvalidSettings, Settings, parse
 
 NOON = 1_794_744_000 * SECOND
 
@@ -48,7 +48,7 @@ class House:
         )
 
     def plan(self, **values: object) -> None:
-        self.settings = Settings.model_validate({"pipeline": values, "schedules": {"zone": "UTC"}})
+        self.settings = parse({"pipeline": values, "schedules": {"zone": "UTC"}})
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_the_next_time_follows_the_last_run(house: House, does: Does, schedule: 
 
 @pytest.mark.parametrize("text", ["soon", "0m", "5s", "* * *", "61 * * * *", ""])
 def test_a_schedule_that_means_nothing_is_refused(house: House, text: str) -> None:
-    with pytest.raises(ValueError, match="must be like 30m"):
+    with pytest.raises(InvalidSettings, match="must be like 30m"):
         house.plan(schedule=text)
 
 

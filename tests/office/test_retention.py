@@ -13,6 +13,7 @@ from postroom.kernel.housekeeping.housekeepers import ARCHIVER, PRUNER
 from postroom.office.guards import holds
 from postroom.office.retention import record_rules, retention
 from postroom.office.sessions import ProviderSession, Sessions
+from postroom.settings.model import parse
 from postroom.settings.sections import RetentionSettings as Wanted
 
 SOURCE = Path(postroom.__file__).parent
@@ -61,7 +62,7 @@ def test_without_a_lake_history_goes_only_where_somebody_said_so() -> None:
     kept = retention(Wanted(), lake=False)
     assert (kept.archive_s, kept.ledger_s, kept.records_s, kept.rule_of("turn").keep_s) == (None,) * 4
     assert retention(Wanted(), lake=True).archive_s == 365 * DAY_S
-    asked = retention(Wanted(messages_days=10), lake=False)
+    asked = retention(parse({"retention": {"messages_days": 10}}).retention, lake=False)
     assert (asked.archive_s, asked.ledger_s) == (10 * DAY_S, None)
 
 

@@ -115,7 +115,7 @@ def test_settings_print_no_secret() -> None:
     loaded = parse(
         {**STORED, "channels": {"slack": {"app_token": "sl-secret"}, "telegram": {"bot_token": "tg-secret"}}}
     )
-    assert "tg-secret" not in f"{loaded!r} {loaded} {loaded.model_dump()}"
+    assert "tg-secret" not in f"{loaded!r} {loaded} {loaded.values()}"
     assert "secret" not in repr(loaded.models)
     assert "secret" not in repr(Secret("secret"))
 

@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from postroom.api.responses import Json, error_body, failure
+from postroom.api.validation_messages import field_of, told
 from postroom.errors import BodyTooLarge, InvalidField, PostroomError
-from postroom.settings.errors import field_of, told
 
 log = logging.getLogger("postroom.api")
 
@@ -105,7 +105,6 @@ def _invalid(request: Request, error: Exception) -> Json:
         body = error_body(path, "VALIDATION_ERROR", needed["sentence"])
         return Json({"ok": False, **body} if "x-ok" in extra else body, status_code=400)
     field = field_of([step for step in first["loc"] if step not in SOURCES])
-    field = "body" if field == "settings" else field
     message = f"{field}: {told(first)}."
     return Json(error_body(path, "VALIDATION_ERROR", message, field=field), status_code=422)
 

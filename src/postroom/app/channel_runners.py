@@ -231,9 +231,11 @@ class ChannelRunners:
 
 def read_options(settings: Settings, name: str, environment: Mapping[str, str]) -> dict[str, Any]:
     """What the settings say of a channel, with its secrets as they are."""
-    part = getattr(settings.channels, name, None)
+    part = settings.channels.section(name)
     if isinstance(part, SettingsPart):
-        given: Mapping[str, Any] = {field: value for field, value in part if value is not None}
+        given: Mapping[str, Any] = {
+            field: value for field, value in part.values().items() if value is not None
+        }
     elif isinstance(part, Mapping):
         given = part
     elif part is None:

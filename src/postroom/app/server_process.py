@@ -303,7 +303,7 @@ def _secrets(part: object) -> list[str]:
             return [part.reveal()]
         return []
     if isinstance(part, SettingsPart):
-        values = [getattr(part, name) for name in type(part).model_fields]
+        values = list(part.values().values())
     elif isinstance(part, Mapping):
         values = list(part.values())
     elif isinstance(part, list | tuple):

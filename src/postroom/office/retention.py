@@ -4,6 +4,8 @@ Every kind of record has a rule. State (a session, a default addressee) is the n
 others are facts of a moment, which grow old.
 """
 
+import msgspec
+
 from postroom.kernel.retention import DAY_S, RecordRule, Retention
 from postroom.kernel.reviews import answering
 from postroom.office import sessions
@@ -63,8 +65,8 @@ HISTORY = ("messages_days", "ledger_days", "records_days")
 def retention(wanted: Wanted, *, lake: bool) -> Retention:
     """The settings as the room's pruner understands them, with a lake or without one."""
     if not lake:
-        kept = {name: None for name in HISTORY if name not in wanted.model_fields_set}
-        wanted = wanted.model_copy(update=kept)
+        kept = {name: None for name in HISTORY if name not in wanted.given}
+        wanted = msgspec.structs.replace(wanted, **kept)
     return Retention(
         archive_after_s=None if wanted.completed_hours is None else wanted.completed_hours * 3600,
         dead_after_s=_seconds(wanted.dead_days),

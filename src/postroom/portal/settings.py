@@ -10,6 +10,7 @@ from postroom.portal.parts import area_field, show_row, show_section, show_table
 from postroom.portal.visit import ActResult, PageView, PortalPart, PortalVisit, SentForm
 from postroom.services.settings import fingerprint
 from postroom.settings.model import Settings
+from postroom.settings.part import SettingsPart, fields_of
 
 SECTIONS = ("budgets", "guards", "limits", "retention", "api", "logs", "monitoring", "pipeline")
 
@@ -53,13 +54,13 @@ async def show_settings(visit: PortalVisit) -> PageView:
 def _section(name: str, settings: Settings, written: dict[str, Any]) -> Renderable:
     """The plain values of one part of the settings; deeper ones are for JSON."""
     part = getattr(settings, name, None)
-    fields = type(part).model_fields if part is not None else {}
+    fields = fields_of(type(part)) if isinstance(part, SettingsPart) else {}
     rows: list[Renderable] = []
     for field, about in fields.items():
         value = getattr(part, field)
         if value is not None and not isinstance(value, str | int | float | bool):
             continue
-        rows.append(_setting(f"{name}.{field}", value, field in written, about.description or ""))
+        rows.append(_setting(f"{name}.{field}", value, field in written, about.meaning))
     return show_section(
         name.capitalize(), show_table(["Setting", "Value", ""], rows) if rows else p(".quiet")["–"]
     )

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
@@ -30,9 +29,11 @@ class Cost(msgspec.Struct, frozen=True):
 @cache
 def price_version() -> str | None:
     """The price list in use, None if the package is not installed."""
+    from importlib import metadata  # slow, and only who reckons needs it
+
     try:
-        return f"{PACKAGE} {version(PACKAGE)}"
-    except PackageNotFoundError:
+        return f"{PACKAGE} {metadata.version(PACKAGE)}"
+    except metadata.PackageNotFoundError:
         return None
 
 

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 
-from postroom.office.imports import Importer, open_source
-from postroom.office.imports.importer import ImportReport
+from postroom.office.imports.importer import Importer, ImportReport
+from postroom.office.imports.source import open_source
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeContext, OfficeService, require_owner
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pydantic import ValidationError
+from msgspec.structs import replace
 
 from postroom.errors import Conflict, InvalidField, NotFound
 from postroom.providers.protocol import Failed, Finished, Permissions, TurnLimits, TurnRequest, Usage
@@ -18,10 +18,11 @@ from postroom.providers.registry import Choice, Registry
 from postroom.services.callers import Caller
 from postroom.services.office_context import OfficeService, require_owner
 from postroom.settings.defaults import PROGRAMS
-from postroom.settings.errors import invalid
 from postroom.settings.file import Change
 from postroom.settings.model import Model, Models, Settings
 from postroom.settings.names import check_id
+from postroom.settings.part import fields_of
+from postroom.settings.reading import read_part
 from postroom.settings.secrets import masked
 from postroom.settings.warnings import unknown_provider
 
@@ -193,17 +194,14 @@ class ProviderService(OfficeService):
 
 def _with_trial(settings: Settings, provider: str, api_key: str | None, base_url: str | None) -> Settings:
     section = provider.removesuffix("_api")
-    if (api_key is None and base_url is None) or section not in Models.model_fields or section == "provider":
+    if (api_key is None and base_url is None) or section not in fields_of(Models) or section == "provider":
         return settings
     own = getattr(settings.models, section) or Model()
     document = {"model": own.model, "api_key": api_key, "base_url": base_url}
-    try:
-        trial = Model.model_validate({name: value for name, value in document.items() if value})
-    except ValidationError as error:
-        raise invalid("the trial", error) from None
+    trial = read_part(Model, {name: value for name, value in document.items() if value}, "the trial")
     kept = {"api_key": trial.api_key or own.api_key, "base_url": trial.base_url or own.base_url}
-    models = settings.models.model_copy(update={section: own.model_copy(update=kept)})
-    return settings.model_copy(update={"models": models})
+    models = replace(settings.models, **{section: replace(own, **kept)})
+    return replace(settings, models=models)
 
 
 async def _ask(registry: Registry, choice: Choice, folder: Path) -> ProviderTest:

@@ -2,20 +2,20 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from msgspec import Meta
 
 from postroom.settings.base_urls import ServerUrl
 from postroom.settings.names import ID, not_an_id
-from postroom.settings.part import SettingsPart, SharedPart
+from postroom.settings.part import Check, Prepare, SettingsPart, SharedPart
 from postroom.settings.secret import Secret
 
 SessionScope = Literal["agent", "sender", "thread"]
 PermissionLevel = Literal["read", "workspace", "full"]
 SandboxWord = Literal["auto", "required", "off"]
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
 # Above a billion it is a slip, and accounts count in millionths.
-Dollars = Annotated[float, Field(ge=0, le=1_000_000_000)]
+Dollars = Annotated[float, Meta(ge=0, le=1_000_000_000)]
 
 
 # As in the files of other programs, a shorter interval is valid, and means this one.
@@ -23,22 +23,22 @@ SHORTEST_HEARTBEAT_S = 10.0
 
 
 class Heartbeat(SharedPart):
-    enabled: bool = Field(default=True, description="Whether it is asked how things are by itself")
-    interval: NotNegative | None = Field(default=None, description="Seconds, 10 at least; 0 turns it off")
+    enabled: Annotated[bool, "Whether it is asked how things are by itself"] = True
+    interval: Annotated[NotNegative | None, "Seconds, 10 at least; 0 turns it off"] = None
 
 
 class Fallback(SettingsPart):
     """What to try when the agent's own provider fails."""
 
-    provider: Annotated[str, Field(min_length=1)] = Field(description="The provider to try next")
-    model: str = Field(default="", description="Its model")
+    provider: Annotated[str, Meta(min_length=1), "The provider to try next"]
+    model: Annotated[str, "Its model"] = ""
 
 
 class AgentBudget(SettingsPart):
     """Money in US dollars; null lifts a limit."""
 
-    turn_usd: Dollars | None = Field(default=None, description="The most one of its turns may cost")
-    daily_usd: Dollars | None = Field(default=None, description="The most it may spend in a day")
+    turn_usd: Annotated[Dollars | None, "The most one of its turns may cost"] = None
+    daily_usd: Annotated[Dollars | None, "The most it may spend in a day"] = None
 
 
 def _folder(value: str) -> str:
@@ -65,55 +65,50 @@ def _given_queue(value: str) -> str:
     return name
 
 
-OpenedPaths = tuple[Annotated[str, AfterValidator(_opened)], ...]
+OpenedPaths = tuple[Annotated[str, Check(_opened)], ...]
 
 
 class AgentSettings(SharedPart):
-    name: str = Field(default="", description="A name to show; one of a single word can be addressed")
-    provider: str = Field(default="", description="What it works with, instead of models.provider")
-    model: str = Field(default="", description="Instead of the provider's")
-    working_directory: Annotated[str, AfterValidator(_folder)] | None = Field(
-        default=None, description="Its folder: in the workspace, or a whole path"
-    )
-    system_prompt: str | None = Field(default=None, description="What it is told about itself")
-    prompt_file: str | None = Field(default=None, description="A file with that, instead")
+    name: Annotated[str, "A name to show; one of a single word can be addressed"] = ""
+    provider: Annotated[str, "What it works with, instead of models.provider"] = ""
+    model: Annotated[str, "Instead of the provider's"] = ""
+    working_directory: Annotated[
+        Annotated[str, Check(_folder)] | None, "Its folder: in the workspace, or a whole path"
+    ] = None
+    system_prompt: Annotated[str | None, "What it is told about itself"] = None
+    prompt_file: Annotated[str | None, "A file with that, instead"] = None
     heartbeat: Heartbeat = Heartbeat()
-    fallbacks: tuple[Fallback, ...] = Field(default=(), description="What to try when its provider fails")
+    fallbacks: Annotated[tuple[Fallback, ...], "What to try when its provider fails"] = ()
     budget: AgentBudget = AgentBudget()
-    session: SessionScope | None = Field(default=None, description="Instead of sessions.scope")
-    turn_timeout_s: Positive | None = Field(default=None, description="Instead of guards.turn_timeout_s")
-    permissions: PermissionLevel | None = Field(default=None, description="Instead of security.permissions")
-    sandbox: SandboxWord | None = Field(default=None, description="Instead of security.sandbox")
-    readable: OpenedPaths = Field(default=(), description="Besides security.readable")
-    writable: OpenedPaths = Field(default=(), description="Besides security.writable")
-    queues: tuple[Annotated[str, AfterValidator(_given_queue)], ...] = Field(
-        default=(), description="The work queues its tools reach; * stands for any part of a name"
-    )
+    session: Annotated[SessionScope | None, "Instead of sessions.scope"] = None
+    turn_timeout_s: Annotated[Positive | None, "Instead of guards.turn_timeout_s"] = None
+    permissions: Annotated[PermissionLevel | None, "Instead of security.permissions"] = None
+    sandbox: Annotated[SandboxWord | None, "Instead of security.sandbox"] = None
+    readable: Annotated[OpenedPaths, "Besides security.readable"] = ()
+    writable: Annotated[OpenedPaths, "Besides security.writable"] = ()
+    queues: Annotated[
+        tuple[Annotated[str, Check(_given_queue)], ...],
+        "The work queues its tools reach; * stands for any part of a name",
+    ] = ()
 
 
 class TeamSettings(SharedPart):
-    name: str = Field(default="", description="A name to show")
-    agents: tuple[Annotated[str, AfterValidator(str.lower)], ...] = Field(
-        default=(), description="Who belongs to it"
-    )
-    leader_agent: Annotated[str, AfterValidator(str.lower)] = Field(
-        default="", description="Who gets what is written to the team"
-    )
-    daily_usd: Dollars | None = Field(default=None, description="The most it may spend in a day")
-    replies: Literal["each", "combined"] | None = Field(default=None, description="Instead of replies.mode")
+    name: Annotated[str, "A name to show"] = ""
+    agents: Annotated[tuple[Annotated[str, Check(str.lower)], ...], "Who belongs to it"] = ()
+    leader_agent: Annotated[str, Check(str.lower), "Who gets what is written to the team"] = ""
+    daily_usd: Annotated[Dollars | None, "The most it may spend in a day"] = None
+    replies: Annotated[Literal["each", "combined"] | None, "Instead of replies.mode"] = None
 
 
 class CustomProviderSettings(SharedPart):
-    name: str = Field(default="", description="A name to show")
-    harness: Literal["claude", "codex", "api"] = Field(
-        default="claude", description="The program that talks to it; `api`: none, we do"
-    )
-    wire: Literal["openai", "anthropic"] = Field(
-        default="openai", description="Whose API it speaks, with harness `api`"
-    )
-    base_url: ServerUrl = Field(default="", description="Where the server is, by http or https")
-    api_key: Secret | None = Field(default=None, description="Its key")
-    model: str = Field(default="", description="Its model")
+    name: Annotated[str, "A name to show"] = ""
+    harness: Annotated[
+        Literal["claude", "codex", "api"], "The program that talks to it; `api`: none, we do"
+    ] = "claude"
+    wire: Annotated[Literal["openai", "anthropic"], "Whose API it speaks, with harness `api`"] = "openai"
+    base_url: Annotated[ServerUrl, "Where the server is, by http or https"] = ""
+    api_key: Annotated[Secret | None, "Its key"] = None
+    model: Annotated[str, "Its model"] = ""
 
 
 def _by_id(value: Any) -> Any:
@@ -143,5 +138,5 @@ def _agents_by_id(value: Any) -> Any:
     return _by_id(value)
 
 
-Agents = Annotated[dict[str, AgentSettings], BeforeValidator(_agents_by_id)]
-Teams = Annotated[dict[str, TeamSettings], BeforeValidator(_by_id)]
+Agents = Annotated[dict[str, AgentSettings], Prepare(_agents_by_id)]
+Teams = Annotated[dict[str, TeamSettings], Prepare(_by_id)]

@@ -3,7 +3,7 @@
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import AfterValidator
+from postroom.settings.part import Check
 
 
 def base_url(value: str) -> str:
@@ -36,5 +36,5 @@ def _split(text: str) -> SplitResult:
     return parts
 
 
-BaseUrl = Annotated[str, AfterValidator(base_url)]
-ServerUrl = Annotated[str, AfterValidator(server_url)]
+BaseUrl = Annotated[str, Check(base_url)]
+ServerUrl = Annotated[str, Check(server_url)]

@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from postroom.settings.defaults import VARIABLES
 from postroom.settings.field_names import bare_type, is_part
 from postroom.settings.model import Settings
+from postroom.settings.part import REQUIRED, SettingField, SettingsPart, fields_of
 from postroom.settings.secret import Secret
 from postroom.settings.secrets import MASK
 
@@ -46,25 +44,25 @@ def list_settings(
 
 
 def _settings(
-    part: type[BaseModel], document: Any, above: str, environment: Mapping[str, str]
+    part: type[SettingsPart], document: Any, above: str, environment: Mapping[str, str]
 ) -> Iterator[KnownSetting]:
     given = document if isinstance(document, Mapping) else {}
-    for key, field in part.model_fields.items():
-        name, kind, found = f"{above}{key}", bare_type(field.annotation), given.get(key)
+    for key, field in fields_of(part).items():
+        name, kind, found = f"{above}{key}", bare_type(field.kind), given.get(key)
         below: Any = bare_type(get_args(kind)[1]) if get_origin(kind) is dict else None
         if is_part(below):
             ids = found if isinstance(found, Mapping) else {}
             for each, one in ids.items():
                 yield from _settings(below, one, f"{name}.{each}.", environment)
-        elif is_part(kind) and kind.model_fields:
+        elif is_part(kind):
             yield from _settings(kind, found, f"{name}.", environment)
         else:
             yield _setting(name, field, found, environment)
 
 
-def _setting(name: str, field: FieldInfo, found: Any, environment: Mapping[str, str]) -> KnownSetting:
-    default = field.get_default(call_default_factory=True)
-    default = None if default is PydanticUndefined else to_jsonable_python(default)
+def _setting(name: str, field: SettingField, found: Any, environment: Mapping[str, str]) -> KnownSetting:
+    default = field.make_default()
+    default = None if default is REQUIRED else list(default) if isinstance(default, tuple) else default
     variable = VARIABLES.get(name)
     said = environment.get(variable) if variable else None
     source: Source = "default" if found is None else "file"
@@ -76,14 +74,14 @@ def _setting(name: str, field: FieldInfo, found: Any, environment: Mapping[str, 
         value=value,
         default=default,
         source=source,
-        meaning=field.description or "",
+        meaning=field.meaning,
         variable=variable,
     )
 
 
-def _read(field: FieldInfo, said: str) -> Any:
+def _read(field: SettingField, said: str) -> Any:
     """What a variable says, in the kind of its setting."""
-    kind = bare_type(field.annotation)
+    kind = bare_type(field.kind)
     if kind is Secret:
         return MASK
     return said == "1" if kind is bool else int(said) if kind is int and said.isdigit() else said

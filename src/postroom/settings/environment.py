@@ -3,6 +3,8 @@
 import os
 from collections.abc import Mapping
 
+import msgspec
+
 from postroom.errors import InvalidField
 from postroom.settings.defaults import VARIABLES
 from postroom.settings.model import Settings
@@ -36,11 +38,11 @@ def with_environment(settings: Settings, environment: Mapping[str, str] | None =
         "store": _over(settings.store, store),
         "channels": _over(settings.channels, channels),
     }
-    return settings.model_copy(update=changed)
+    return msgspec.structs.replace(settings, **changed)
 
 
 def _over(part: SettingsPart, values: Mapping[str, object]) -> SettingsPart:
-    return part.model_copy(update=values) if values else part
+    return msgspec.structs.replace(part, **values) if values else part
 
 
 def _port(text: str) -> int:

@@ -1,13 +1,8 @@
 """What can be wrong with settings, told by field and fix, and never with the value: it may be a secret."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from postroom.errors import Conflict, Invalid, PostroomError
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
 
 
 class InvalidSettings(Invalid):
@@ -81,53 +76,5 @@ class SecretMissing(PostroomError):
     exit_code = 2
 
 
-def invalid(path: object, error: "ValidationError") -> InvalidSettings:
-    details = [(field_of(problem["loc"]), told(problem)) for problem in error.errors(include_input=False)]
-    return InvalidSettings(path=str(path), problems=sentences(details), details=details)
-
-
 def sentences(details: Sequence[tuple[str, str]]) -> str:
     return " ".join(f"{field}: {problem}." for field, problem in details)
-
-
-def field_of(location: Sequence[int | str]) -> str:
-    # Branches of a union and keys add steps that are no part of the field's name.
-    steps = [step for step in location if not (isinstance(step, str) and step in _NO_FIELDS)]
-    return ".".join(str(step) for step in steps) or "settings"
-
-
-def told(problem: "ErrorDetails") -> str:
-    context: dict[str, Any] = problem.get("ctx") or {}
-    kind = problem["type"]
-    if kind in ("value_error", "assertion_error"):
-        return str(context.get("error", problem["msg"]))
-    template = _TOLD.get(kind)
-    return template.format(**context) if template else problem["msg"].lower()
-
-
-_NO_FIELDS = frozenset({"[key]", "function-before", "function-after", "nullable"})
-
-_TOLD = {
-    "missing": "is missing; add it",
-    "literal_error": "must be {expected}",
-    "enum": "must be {expected}",
-    "string_type": 'must be a text in "quotes"',
-    "string_too_short": "must not be empty",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "finite_number": "must be a number that is not infinite",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "greater_than": "must be more than {gt:.15g}",
-    "greater_than_equal": "must be {ge:.15g} or more",
-    "less_than": "must be less than {lt:.15g}",
-    "less_than_equal": "must be {le:.15g} or less",
-    "dict_type": "must be an object in {{braces}}",
-    "model_type": "must be an object in {{braces}}",
-    "model_attributes_type": "must be an object in {{braces}}",
-    "list_type": "must be a list in [brackets]",
-    "too_long": "must have at most {max_length} entries",
-}

@@ -5,9 +5,8 @@ import types
 from collections.abc import Iterator
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel
-
 from postroom.settings.model import Settings
+from postroom.settings.part import SettingsPart, fields_of
 
 ANY = "*"
 
@@ -25,7 +24,7 @@ def unknown_names(name: str, value: Any = None) -> list[str]:
 def nearest_name(name: str) -> str | None:
     """The known name that is nearest to an unknown one."""
     steps = name.split(".")
-    known = [_with_own_ids(each, steps) for each in _names(Settings)]
+    known = [_with_own_ids(each, steps) for each in known_names()]
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
     if near:
         return near[0]
@@ -59,10 +58,8 @@ def _below(kind: Any, step: str) -> Any:
         return get_args(kind)[1]
     if not is_part(kind):
         return None
-    if not kind.model_fields:
-        return Any
-    field = kind.model_fields.get(step)
-    return None if field is None else field.annotation
+    field = fields_of(kind).get(step)
+    return None if field is None else field.kind
 
 
 def bare_type(kind: Any) -> Any:
@@ -77,17 +74,18 @@ def bare_type(kind: Any) -> Any:
 
 
 def is_part(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
+    return isinstance(kind, type) and issubclass(kind, SettingsPart)
 
 
-def _names(kind: Any, above: str = "") -> Iterator[str]:
-    for key, field in kind.model_fields.items():
-        name, below = f"{above}{key}", bare_type(field.annotation)
+def known_names(kind: type[SettingsPart] = Settings, above: str = "") -> Iterator[str]:
+    """All there are; `*` stands for an id that people choose."""
+    for key, field in fields_of(kind).items():
+        name, below = f"{above}{key}", bare_type(field.kind)
         yield name
         if get_origin(below) in (dict, tuple):
             name, below = f"{name}.{ANY}", bare_type(get_args(below)[get_origin(below) is dict])
         if is_part(below):
-            yield from _names(below, f"{name}.")
+            yield from known_names(below, f"{name}.")
 
 
 def _with_own_ids(name: str, steps: list[str]) -> str:

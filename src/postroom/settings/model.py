@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from msgspec import field
 
 from postroom.settings.agents import (
     SHORTEST_HEARTBEAT_S,
@@ -25,10 +25,10 @@ from postroom.settings.defaults import (
     FALLBACK_AGENT,
     FALLBACK_NAME,
 )
-from postroom.settings.errors import invalid
 from postroom.settings.names import check_id
 from postroom.settings.part import SharedPart
 from postroom.settings.paths import expanded
+from postroom.settings.reading import read_part
 from postroom.settings.secret import Secret
 from postroom.settings.sections import (
     ApiSettings,
@@ -51,27 +51,22 @@ from postroom.settings.sections import (
 
 
 class WorkspaceSettings(SharedPart):
-    path: str = Field(default=DEFAULT_WORKSPACE, description="The folder of the agents' folders")
-    name: str = Field(default="", description="A name to show")
-    shared: bool = Field(
-        default=False, description="Whether all hosts of an office on a database server see this folder"
-    )
+    path: Annotated[str, "The folder of the agents' folders"] = DEFAULT_WORKSPACE
+    name: Annotated[str, "A name to show"] = ""
+    shared: Annotated[bool, "Whether all hosts of an office on a database server see this folder"] = False
 
 
 class Model(SharedPart):
-    model: str = Field(default="", description="The model of agents that name none")
-    api_key: Secret | None = Field(default=None, description="The key at the vendor")
-    oauth_token: Secret | None = Field(
-        default=None, description="A token of the vendor's program, instead of a key"
-    )
-    base_url: BaseUrl | None = Field(
-        default=None,
-        description="Of the server that anthropic_api or openai_api asks, instead of the vendor's",
-    )
+    model: Annotated[str, "The model of agents that name none"] = ""
+    api_key: Annotated[Secret | None, "The key at the vendor"] = None
+    oauth_token: Annotated[Secret | None, "A token of the vendor's program, instead of a key"] = None
+    base_url: Annotated[
+        BaseUrl | None, "Of the server that anthropic_api or openai_api asks, instead of the vendor's"
+    ] = None
 
 
 class Models(SharedPart):
-    provider: str = Field(default="", description="The provider of agents that name none")
+    provider: Annotated[str, "The provider of agents that name none"] = ""
     anthropic: Model | None = None
     openai: Model | None = None
     opencode: Model | None = None
@@ -94,14 +89,12 @@ class Settings(SharedPart):
     workspace: WorkspaceSettings = WorkspaceSettings()
     channels: ChannelSettings = ChannelSettings()
     models: Models = Models()
-    agents: Agents = Field(default_factory=dict)
-    custom_providers: dict[str, CustomProviderSettings] = Field(default_factory=dict)
-    teams: Teams = Field(default_factory=dict)
+    agents: Agents = field(default_factory=dict)
+    custom_providers: dict[str, CustomProviderSettings] = field(default_factory=dict)
+    teams: Teams = field(default_factory=dict)
     monitoring: MonitoringSettings = MonitoringSettings()
 
-    default_agent: str | None = Field(
-        default=None, description="Who gets messages that are addressed to nobody"
-    )
+    default_agent: Annotated[str | None, "Who gets messages that are addressed to nobody"] = None
     sessions: SessionSettings = SessionSettings()
     replies: ReplySettings = ReplySettings()
     budgets: BudgetSettings = BudgetSettings()
@@ -167,8 +160,4 @@ class Settings(SharedPart):
 
 
 def parse(document: Mapping[str, Any], path: object = "settings.json") -> Settings:
-    try:
-        return Settings.model_validate(document)
-    except ValidationError as error:
-        # Without its cause: that would print what was written in the field.
-        raise invalid(path, error) from None
+    return read_part(Settings, document, path)

@@ -1,45 +1,85 @@
-"""What all parts of the settings share: unknown fields are kept, secrets do not print, nothing changes."""
+"""What all parts of the settings share: nothing changes, secrets do not print, and each tells of its fields.
 
-from collections.abc import Iterable
-from typing import Any, get_args
+A field is annotated with its type and, as a plain text, with what it means. `Meta` bounds it; `Check` and
+`Prepare` do more. What a file holds besides stays in the file, and is not here.
+"""
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any, dataclass_transform, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from postroom.settings.secrets import MASK, names_secret
 
-
-class SettingsPart(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _yes_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, bool) and info.field_name is not None:
-            kinds = _kinds(cls.model_fields[info.field_name].annotation)
-            if kinds & {int, float} and not kinds & {bool, Any}:
-                raise ValueError(f"must be a number, not {str(value).lower()}")
-        return value
-
-    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        for key, value in super().__repr_args__():
-            hidden = key is not None and isinstance(value, str) and names_secret(key)
-            yield key, MASK if hidden else value
+REQUIRED: Any = msgspec.NODEFAULT
 
 
-def _kinds(annotation: Any) -> set[Any]:
-    """The plain types that a field may have."""
-    inner = get_args(annotation)
-    if not inner:
-        return {annotation}
-    return set().union(*(_kinds(each) for each in inner))
+class Check(msgspec.Struct, frozen=True):
+    """In an annotation: gives the value back, perhaps in better order, or raises ValueError with the fix."""
+
+    run: Callable[[Any], Any]
+
+
+class Prepare(msgspec.Struct, frozen=True):
+    """The same for what is written, before anything else looks at it."""
+
+    run: Callable[[Any], Any]
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class SettingsPart(msgspec.Struct, frozen=True, kw_only=True):
+    _given: frozenset[str] = frozenset()
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The fields that somebody has set."""
+        return self._given
+
+    def values(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in fields_of(type(self))}
+
+    def changed(self) -> dict[str, Any]:
+        """The values that are not the defaults."""
+        fields = fields_of(type(self))
+        return {name: value for name, value in self.values().items() if value != fields[name].make_default()}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={_shown(name, value)}" for name, value in self.values().items())
+        return f"{type(self).__name__}({shown})"
 
 
 class SharedPart(SettingsPart):
     """A part other programs write too: where they leave a null, our default holds."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _nulls_are_absent(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {k: v for k, v in value.items() if not (v is None and k in cls.model_fields)}
+
+class SettingField(msgspec.Struct, frozen=True):
+    kind: Any
+    meaning: str
+    default: Any
+
+    def make_default(self) -> Any:
+        return self.default() if self.default is dict else self.default
+
+
+@cache
+def fields_of(part: type[SettingsPart]) -> dict[str, SettingField]:
+    kinds = get_type_hints(part, include_extras=True)
+    return {
+        field.name: SettingField(kinds[field.name], _meaning(kinds[field.name]), _default(field))
+        for field in msgspec.structs.fields(part)
+        if not field.name.startswith("_")
+    }
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default_factory if field.default is msgspec.NODEFAULT else field.default
+
+
+def _meaning(kind: Any) -> str:
+    said = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
+    return next((each for each in said if isinstance(each, str)), "")
+
+
+def _shown(name: str, value: Any) -> str:
+    return repr(MASK) if isinstance(value, str) and names_secret(name) else repr(value)

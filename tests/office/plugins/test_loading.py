@@ -15,7 +15,7 @@ UPPER = "def transform_incoming(text, context):\n    return text.upper()\n"
 async def test_nothing_runs_unless_it_is_named(tmp_path: Path) -> None:
     write(tmp_path, "loud.py", f"import pathlib\npathlib.Path({str(tmp_path / 'ran')!r}).touch()\n{UPPER}")
     plugins = await opened(tmp_path)
-    assert states(plugins) == {"loud": PluginState.NOT_ALLOWED}
+    assert {each.name: each.state for each in await plugins.look()} == {"loud": PluginState.NOT_ALLOWED}
     assert await plugins.incoming("hi", HookContext()) == "hi"
     assert not (tmp_path / "ran").exists()
     plugins = await opened(tmp_path, "loud")

@@ -36,6 +36,8 @@ HEAVY = {
     "starlette",
     "uvicorn",
     "pydantic",
+    "importlib.metadata",
+    "segno",
     "httpx2",
     "jsonschema",
     "rich",
@@ -46,9 +48,9 @@ HEAVY |= {"anthropic", "openai", "pyspark", "pandas", "pyarrow", "duckdb", "delt
 OWN = {"postroom.api", "postroom.app.server_process", "postroom.kernel.engine", "postroom.office"}
 OWN |= {"postroom.office.office", "postroom.providers.anthropic_api", "postroom.providers.claude"}
 NEEDS: dict[tuple[str, ...], set[str]] = {
-    ("--version",): set(),
+    ("--version",): {"importlib.metadata"},
     ("--help",): {"rich"},
-    ("version", "--json"): set(),
+    ("version", "--json"): {"importlib.metadata"},
     ("queue", "--help"): {"rich", "postroom.kernel.engine"},
     ("queue", "list"): {"rich", "postroom.kernel.engine"},
     ("queue", "list", "--json"): {"postroom.kernel.engine"},
@@ -57,10 +59,14 @@ NEEDS: dict[tuple[str, ...], set[str]] = {
     ("claim", "jobs", "--json"): {"postroom.kernel.engine"},
     ("settings", "get", "agents"): {"rich"},
     ("settings", "get", "agents", "--json"): set(),
-    ("agent", "list", "--json"): {"postroom.office", "pydantic"},
-    ("team", "list", "--json"): {"postroom.office", "pydantic"},
-    ("provider", "list", "--json"): {"postroom.office", "pydantic"},
-    ("pairing", "pending", "--json"): {"postroom.office", "postroom.kernel.engine", "pydantic"},
+    ("agent", "list", "--json"): {"postroom.office"},
+    ("team", "list", "--json"): {"postroom.office"},
+    ("provider", "list", "--json"): {"postroom.office"},
+    ("pairing", "pending", "--json"): {"postroom.office", "postroom.kernel.engine"},
+    ("schedule", "list"): {"rich", "postroom.office", "postroom.office.office", "postroom.kernel.engine"},
+    ("doctor",): {
+        *("rich", "postroom.office", "postroom.office.office", "postroom.kernel.engine", "postroom.api")
+    },
     ("logs",): {"rich"},
     ("status", "--json"): set(),
 }

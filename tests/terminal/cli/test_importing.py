@@ -65,10 +65,11 @@ def test_an_import_that_was_killed_is_finished_by_the_next(shell: Shell) -> None
         process.send_signal(signal.SIGKILL)
         process.communicate()
     came = _lines(store)
-    assert 0 < came < 6_002, "it was killed midway"
+    # Of the two lines that were there, one is of a message that still waits, and comes as one.
+    assert 0 < came < 6_001, "it was killed midway"
     done = json.loads(shell("import", "tinyagi", str(home), "--yes", "--json").out)
-    assert done["moved"]["history"] == 6_002 - came
-    assert _lines(store) == 6_002
+    assert done["moved"]["history"] == 6_001 - came
+    assert _lines(store) == 6_001
     assert _count(store, "office.mail") + _count(store, "office.note") == 7
     assert _count(store, "office.past_post") == 3
     again = json.loads(shell("import", "tinyagi", str(home), "--yes", "--json").out)

@@ -25,9 +25,10 @@ from postroom.settings.agents import AgentSettings
 from postroom.settings.file import SettingsFile
 from postroom.settings.model import Settings, parse
 from postroom.settings.names import check_new_id
+from postroom.settings.part import fields_of
 from postroom.settings.warnings import find_warnings
 
-FIELDS = tuple(AgentSettings.model_fields)
+FIELDS = tuple(fields_of(AgentSettings))
 # Folders of the room that no agent may work in: what lies there is run, sent or restored later.
 CLOSED = ("plugins", "backups", "files", "logs", "lake", "run", "secrets")
 # Nobody's working folder, with all in them; and those that are fine only further in.
@@ -223,7 +224,7 @@ class Staff(Teams):
                 if agent not in settings.present_agents():
                     raise AgentNotFound(agent=agent)
                 # The one agent of a room without any becomes one of its own.
-                part[agent] = settings.present_agents()[agent].model_dump(exclude_defaults=True)
+                part[agent] = settings.present_agents()[agent].changed()
                 key = agent
             elif key is None:
                 self._check_free(document, agent)

@@ -11,8 +11,9 @@ from postroom.settings.agents import TeamSettings
 from postroom.settings.file import SettingsFile
 from postroom.settings.model import parse
 from postroom.settings.names import check_new_id
+from postroom.settings.part import fields_of
 
-FIELDS = tuple(TeamSettings.model_fields)
+FIELDS = tuple(fields_of(TeamSettings))
 
 
 class Teams:

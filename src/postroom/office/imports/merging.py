@@ -15,6 +15,7 @@ from postroom.settings import InvalidSettings, secrets
 from postroom.settings.defaults import DEFAULT_MODELS
 from postroom.settings.model import Settings, parse
 from postroom.settings.names import is_id, suggestion
+from postroom.settings.part import fields_of
 from postroom.settings.paths import expanded
 
 Document = dict[str, Any]
@@ -237,7 +238,7 @@ class _Merging:
         for name, value in self._theirs.items():
             if name in KNOWN_PARTS:
                 continue
-            if name in Settings.model_fields:
+            if name in fields_of(Settings):
                 self._notes.append(f"not taken over: {name}, which means something else here")
             else:
                 self._set((name,), value)

@@ -4,12 +4,15 @@ import os
 import stat
 from collections.abc import Iterable
 from enum import StrEnum
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from postroom.settings.names import is_id, not_an_id
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "postroom.plugins"
 
@@ -24,14 +27,14 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     source: PluginSource
-    entry: EntryPoint | None = None
+    entry: "EntryPoint | None" = None
     path: Path | None = None
     problem: str = ""
 
 
-def candidates(folder: Path, installed: Iterable[EntryPoint] | None = None) -> list[Candidate]:
+def candidates(folder: Path, installed: "Iterable[EntryPoint] | None" = None) -> list[Candidate]:
     """Packages come first: a file cannot take the place of a package that was allowed."""
-    packages = entry_points(group=GROUP) if installed is None else installed
+    packages = _installed() if installed is None else installed
     found: dict[str, Candidate] = {}
     for entry in packages:
         name = entry.name.lower()
@@ -45,6 +48,12 @@ def candidates(folder: Path, installed: Iterable[EntryPoint] | None = None) -> l
             )
         found.setdefault(candidate.name if taken is None else str(candidate.path), candidate)
     return list(found.values())
+
+
+def _installed() -> "Iterable[EntryPoint]":
+    from importlib.metadata import entry_points  # slow, and not every process has plugins
+
+    return entry_points(group=GROUP)
 
 
 def _files(folder: Path) -> list[Candidate]:

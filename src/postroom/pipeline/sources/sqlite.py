@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
-import adbc_driver_sqlite.dbapi as adbc
 import apsw
 import msgspec
 import pyarrow as pa
@@ -95,10 +94,18 @@ WHERE l.seq > ? AND l.seq <= ? AND l.type IN ({ending}) AND m.updated_at = l.tim
 _AND_THEN = "UNION ALL"
 
 
+def _adbc() -> Any:
+    """The driver that reads many rows at once. With it comes pandas, where there is one: who asks for a few
+    rows does not wait for that."""
+    from adbc_driver_sqlite import dbapi
+
+    return dbapi
+
+
 @functools.cache
 def _schema_of(sql: str) -> tuple[list[str], list[pa.DataType]]:
     """The names and types of the columns of a query that asks for no table."""
-    with adbc.connect(":memory:") as db, db.cursor() as cursor:
+    with _adbc().connect(":memory:") as db, db.cursor() as cursor:
         cursor.execute(sql)
         found = cursor.fetch_record_batch().schema
     return found.names, found.types
@@ -286,6 +293,7 @@ class SqliteSource(msgspec.Struct, frozen=True):
         return self._batches(sql, (after, up_to, *values, after, up_to, *values))
 
     def _batches(self, sql: str, bindings: tuple[int | str, ...]) -> Iterator[pa.RecordBatch]:
+        adbc = _adbc()
         try:
             with adbc.connect(self._address()) as db, db.cursor() as cursor:
                 # Beside other readers a moment may have to be waited for, as when the log is looked through.

@@ -1,5 +1,6 @@
 """The command `postroom`: all commands together, and what happens when one of them goes wrong."""
 
+import gc
 import io
 import logging
 import os
@@ -133,7 +134,10 @@ def main() -> None:
     logger.propagate = False
     # So that a room that is open is closed properly.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    # Or the interpreter looks through everything for garbage once more before it throws everything away.
+    gc.freeze()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 import asyncio
 import io
 
-import segno
-
 from postroom.terminal.cli.errors import Unclear
 from postroom.terminal.cli.store_access import CommandContext
 
@@ -15,6 +13,8 @@ LOOK_S = 1.0
 
 
 def draw_code(text: str) -> str:
+    import segno
+
     drawn = io.StringIO()
     segno.make(text, micro=False).terminal(out=drawn, compact=True)
     return drawn.getvalue()

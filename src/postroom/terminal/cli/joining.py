@@ -89,7 +89,7 @@ def join(
 def _known_address(at: CommandContext) -> str:
     store = at.home.settings.load().store.url
     if store is not None:
-        return store.get_secret_value()
+        return store.written
     if os.environ.get("POSTROOM_STORE"):
         return "env:POSTROOM_STORE"
     raise InvalidField("URL", "is missing: postroom join postgresql://me@db.example/postroom")
