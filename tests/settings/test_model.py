@@ -421,3 +421,28 @@ def test_a_server_of_ones_own_is_asked_by_http_or_https_only(tmp_path: Path, add
     document["custom_providers"]["own"]["base_url"] = "http://127.0.0.1:8080/v1/"
     kept = parse(document, tmp_path / "settings.json").custom_providers["own"]
     assert kept.base_url == "http://127.0.0.1:8080/v1/"
+
+
+@pytest.mark.parametrize(
+    ("field", "written", "read"),
+    [
+        ("guards.hops", "5", 5),
+        ("guards.hops", 5.0, 5),
+        ("guards.hops", " 1_0 ", 10),
+        ("guards.turn_timeout_s", "1e3", 1000.0),
+        ("api.remote", "yes", True),
+        ("api.remote", 0, False),
+        ("replies.history", "OFF", False),
+    ],
+)
+def test_numbers_in_quotes_and_words_for_yes_are_understood(
+    field: str, written: object, read: object
+) -> None:
+    part, name = field.split(".")
+    found = getattr(getattr(parse({part: {name: written}}), part), name)
+    assert (found, type(found)) == (read, type(read))
+
+
+@pytest.mark.parametrize("written", [True, "٣", "1.5", "0x10", "", [], None, 1e308, float("nan"), 2.5])
+def test_what_is_no_whole_number_is_refused(written: object) -> None:
+    assert list(problems({"guards": {"hops": written}})) == ["guards.hops"]

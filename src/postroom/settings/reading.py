@@ -18,7 +18,7 @@ P = TypeVar("P", bound=SettingsPart)
 At = tuple[str, ...]
 
 _OBJECT = "must be an object in {braces}"
-_WHOLE = re.compile(r"\s*[+-]?[0-9]+(\.0*)?\s*")
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+(_[0-9]+)*(\.0+)?\s*")
 _YES = frozenset({"1", "true", "t", "yes", "y", "on"})
 _NO = frozenset({"0", "false", "f", "no", "n", "off"})
 
@@ -135,7 +135,8 @@ def _number(value: Any) -> float:
     if isinstance(value, bool):
         raise ValueError(f"must be a number, not {str(value).lower()}")
     try:
-        found = float(value) if isinstance(value, str | int | float) else None
+        readable = value.isascii() if isinstance(value, str) else isinstance(value, int | float)
+        found = float(value) if readable else None
     except (ValueError, OverflowError):
         found = None
     if found is None:
@@ -148,7 +149,7 @@ def _number(value: Any) -> float:
 def _whole_number(value: Any) -> int:
     if isinstance(value, bool):
         raise ValueError(f"must be a number, not {str(value).lower()}")
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 2**63):
         return int(value)
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value.partition(".")[0])
