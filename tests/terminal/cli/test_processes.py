@@ -172,3 +172,8 @@ def test_output_that_cannot_be_written_is_one_line(shell: Shell) -> None:
         _, err = process.communicate(timeout=240)
     assert process.returncode == 1
     assert err.startswith("error: The system refused: No space left on device")
+
+
+def test_a_command_that_reads_the_lake_leaves_no_words_of_a_library(shell: Shell) -> None:
+    done = shell("pipeline", "status")
+    assert (done.code, done.err) == (0, "")

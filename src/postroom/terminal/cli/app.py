@@ -135,8 +135,9 @@ def main() -> None:
     # So that a room that is open is closed properly.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     code = run(sys.argv[1:])
-    # Or the interpreter looks through everything for garbage once more before it throws everything away.
-    gc.freeze()
+    if "_duckdb" not in sys.modules:  # which complains of what nobody has collected
+        # Or the interpreter looks through everything for garbage once more before it throws everything away.
+        gc.freeze()
     sys.exit(code)
 
 
