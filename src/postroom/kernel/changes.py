@@ -1,5 +1,7 @@
 """What a transaction has gathered and not yet sent to the store; it is sent set by set."""
 
+from collections.abc import Collection
+
 from postroom.kernel.budgets.model import BudgetChanges
 from postroom.kernel.facts import Fact, FactKey
 from postroom.kernel.ledger import EventDraft
@@ -61,6 +63,14 @@ class Changes:
         if known is not None and known[1] is not shape:
             shape = Shape.MOVED if Shape.MOVED in (shape, known[1]) else Shape.CHANGED
         self.rows[row.id] = (row, shape)
+
+    def touch_all(self, rows: Collection[Row], shape: Shape) -> None:
+        """Different rows that change in the same way."""
+        if self.rows:
+            for row in rows:
+                self.touch(row, shape)
+        else:
+            self.rows = {row.id: (row, shape) for row in rows}
 
     def count(self, key: CountKey, delta: int) -> None:
         self.counts[key] = self.counts.get(key, 0) + delta

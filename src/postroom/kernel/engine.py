@@ -40,6 +40,7 @@ from postroom.kernel.transitions import (
 from postroom.kernel.transitions.claim import ClaimRun
 from postroom.kernel.transitions.context import KernelEnvironment, TransitionContext
 from postroom.kernel.transitions.publish import PublishRun
+from postroom.kernel.transitions.settle import CompletionRun
 
 Handler = Callable[[TransitionContext, Any], Any]
 
@@ -133,14 +134,19 @@ class Engine:
         """
         session = Session(tx, self._env.directory(tx.version))
         ctx = TransitionContext(session, self._env, self._hooks, answers)
-        adopt_held(ctx, commands)
+        if self._env.held is not None:
+            adopt_held(ctx, self._env.held, commands)
         if len(commands) > 1 or type(commands[0]) not in ALONE:
             load(ctx, commands)
-        outcomes = [CommandOutcome() for _ in commands]
+        outcomes: list[CommandOutcome] = []
         claiming: list[tuple[CommandOutcome, c.Claim]] = []
-        publishing: PublishRun | None = None
+        # Alike commands next to each other are carried out together.
+        completing = CompletionRun(ctx)
+        publishing = PublishRun(ctx, len(commands), completing)
         is_audited = False
-        for outcome, command in zip(outcomes, commands, strict=True):
+        for command in commands:
+            outcome = CommandOutcome()
+            outcomes.append(outcome)
             if command.audit is not None or type(command) is c.Unit:
                 is_audited = True
             if type(command) is c.Claim:
@@ -149,17 +155,17 @@ class Engine:
             ctx.actor, ctx.tenant = command.actor, command.tenant
             try:
                 if type(command) is c.PublishLike or type(command) is c.Publish:
-                    if publishing is None:
-                        publishing = PublishRun(ctx, len(commands))
                     outcome.value = publishing.take(command)
                 elif type(command) is c.Complete:
-                    outcome.value = settle.complete(ctx, command)
+                    outcome.value = completing.take(command.message_id, command.token, command.result)
                 else:
-                    if publishing is not None:
-                        publishing.end()
+                    publishing.end()
+                    completing.end()
                     outcome.value = self._apply_one(ctx, command)
             except PostroomError as error:
                 outcome.error = error
+        publishing.end()
+        completing.end()
         self._settle(ctx)
         if claiming:
             self._claim(ctx, claiming)
@@ -199,13 +205,12 @@ class Engine:
 
     def _settle(self, ctx: TransitionContext) -> None:
         """What follows from what was done: broadcasts and waits end, and rules meet what they wait for."""
-        ctx.complete_broadcasts()
-        while ctx.triggered or ctx.awaited:
+        while ctx.ended or ctx.triggered or ctx.awaited:
+            ctx.complete_broadcasts()
             if ctx.awaited:
                 waits.end_waits(ctx)
             if ctx.triggered:
                 self._hooks.meet_triggered(ctx)
-            ctx.complete_broadcasts()
 
     def _apply_one(self, ctx: TransitionContext, command: c.Command) -> Any:
         if isinstance(command, c.Unit):
@@ -221,7 +226,9 @@ class Engine:
             for command in unit.commands:
                 ctx.actor, ctx.tenant = command.actor, command.tenant
                 if isinstance(command, c.Publish | c.PublishLike):
-                    values.append(PublishRun(ctx).take(command))
+                    run = PublishRun(ctx)
+                    values.append(run.take(command))
+                    run.end()
                 else:
                     value = HANDLERS[type(command)](ctx, command)
                     # The row of a completion is for who reads it at once; callers of a unit get messages.

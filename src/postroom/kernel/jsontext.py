@@ -32,6 +32,7 @@ def encode_strict(value: Any, field: str) -> bytes:
     return data
 
 
+_TEXTS = frozenset({str})
 _SCALARS = frozenset({str, int, bool, type(None)})
 
 
@@ -39,9 +40,9 @@ def _flat(value: Any) -> bool:
     """Most bodies are a few named texts, numbers and lists of such, which need no closer look."""
     if type(value) is not dict:
         return type(value) in _SCALARS
-    for name, item in value.items():
-        if type(name) is not str:
-            return False
+    if not _TEXTS.issuperset(map(type, value)):
+        return False
+    for item in value.values():
         if type(item) not in _SCALARS and not (type(item) is list and _SCALARS.issuperset(map(type, item))):
             return False
     return True

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from postroom.errors import PostroomError
 from postroom.kernel import commands as c
 from postroom.kernel.checks import is_text
+from postroom.kernel.held_rows import HeldRows
 from postroom.kernel.service_commands import AnswerReview
 from postroom.kernel.transitions.context import TransitionContext
 from postroom.kernel.transitions.publish import find_target, named_keys
@@ -45,11 +46,10 @@ def load(ctx: TransitionContext, commands: Sequence[c.Command]) -> None:
         ctx.session.load_budgets(tenant, budgets[tenant])
 
 
-def adopt_held(ctx: TransitionContext, commands: Sequence[c.Command]) -> None:
+def adopt_held(ctx: TransitionContext, held: HeldRows, commands: Sequence[c.Command]) -> None:
     """What this process has claimed itself and only completes now need not be read: the store compares the
     tokens. Where more may follow from a completion, it is read."""
-    held = ctx.env.held
-    if held is None or not all(type(command) in _PLAIN for command in commands):
+    if not all(type(command) in _PLAIN for command in commands):
         return
     claims: list[tuple[str, str]] = []
     for command in commands:

@@ -31,7 +31,6 @@ from postroom.kernel.ports import (
     Shape,
     StoredRecord,
     Transaction,
-    UniformMessages,
 )
 from postroom.kernel.rows import ROW_FIELDS, Content, Row, Stored
 
@@ -238,9 +237,13 @@ class Session:
 
     def ready(self, lines: Sequence[int], limit: int, labels: Sequence[tuple[str, Any]] = ()) -> list[Stored]:
         self._flush_messages()
-        found = self.tx.ready(lines, limit, labels)
+        found, known = self.tx.ready(lines, limit, labels), self._rows
         for stored in found:
-            stored.row = self.adopt(stored.row)
+            row = stored.row
+            if self._levels or row.id in known:
+                stored.row = self.adopt(row)
+            else:
+                known[row.id] = row
         return found
 
     def due(self, now: int, limit: int) -> Due:
@@ -277,9 +280,6 @@ class Session:
             if row.idempotency_key is not None:
                 queue_id = row.origin_queue_id or row.queue_id
                 self._keyed[queue_id, row.idempotency_key] = Stored(row, content)
-
-    def add_uniform(self, batch: UniformMessages) -> None:
-        self.changes.add(batch)
 
     def touch(self, row: Row, shape: Shape = Shape.CHANGED) -> None:
         """This row has changed."""

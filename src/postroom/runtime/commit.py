@@ -94,28 +94,18 @@ class Committer:
 
     def execute(self, command: Command) -> Any:
         """Do it now and return its value; blocks the calling thread until it is durable."""
-        done = threading.Event()
-        answer: list[CommandOutcome] = []
-
-        def deliver(outcomes: list[CommandOutcome]) -> None:
-            answer.extend(outcomes)
-            done.set()
-
         if self._take():
             try:
-                answer = self._commit(self._engine, (command,))
+                [outcome] = self._commit(self._engine, (command,))
             finally:
                 self._writing.release()
         else:
-            self.submit(CommitRequest((command,), deliver))
-            done.wait()
-        error = answer[0].error
-        if isinstance(error, ChecksNeeded):
-            done.clear()
-            answer = []
-            self.defer(command, error, lambda outcome: deliver([outcome]))
-            done.wait()
-        return answer[0].result()
+            outcome = _wait(
+                lambda deliver: self.submit(CommitRequest((command,), lambda outcomes: deliver(*outcomes)))
+            )
+        if isinstance(error := outcome.error, ChecksNeeded):
+            outcome = _wait(lambda deliver: self.defer(command, error, deliver))
+        return outcome.result()
 
     def submit(self, request: CommitRequest) -> None:
         """Leave it with the writer, which calls `deliver` from its own thread when it is durable."""
@@ -142,7 +132,12 @@ class Committer:
             return False
         started = time.perf_counter()
         try:
-            tx, applied = self._carry_out(self._engine, commands)
+            tx = self._store.begin()
+            try:
+                applied = self._engine.apply(tx, commands)
+            except BaseException:
+                self._rollback(tx)
+                raise
         except Exception:
             outcomes = self._one_by_one(self._engine, commands)
             self._writing.release()
@@ -260,7 +255,10 @@ class Committer:
     ) -> list[CommandOutcome]:
         """Together when that works; when it does not, one by one, so that only the guilty one fails."""
         try:
-            return self._commit_together(engine, commands, answers)
+            try:
+                return self._try(engine, commands, answers)
+            except Exception as error:
+                return self._try_again(error, engine, commands, answers)
         except Exception as error:
             if len(commands) == 1 or self._fault(error) is not StoreFault.FINAL:
                 # What no retry has helped would not help one by one either.
@@ -270,13 +268,7 @@ class Committer:
     def _one_by_one(
         self, engine: Engine, commands: Sequence[Command], answers: Answers = NO_ANSWERS
     ) -> list[CommandOutcome]:
-        outcomes = []
-        for command in commands:
-            try:
-                outcomes += self._commit_together(engine, (command,), answers)
-            except Exception as error:
-                outcomes.append(CommandOutcome(error=self._named(error)))
-        return outcomes
+        return [outcome for each in commands for outcome in self._commit(engine, (each,), answers)]
 
     def _fault(self, error: Exception) -> StoreFault:
         if isinstance(error, ChecksNeeded):
@@ -294,42 +286,33 @@ class Committer:
             return RuntimeError("a command stopped in an unforeseen way")
         return error
 
-    def _carry_out(
-        self, engine: Engine, commands: Sequence[Command], answers: Answers = NO_ANSWERS
-    ) -> tuple[Transaction, AppliedGroup]:
+    def _try(self, engine: Engine, commands: Sequence[Command], answers: Answers) -> list[CommandOutcome]:
+        started = time.perf_counter()
         tx = self._store.begin()
         try:
-            return tx, engine.apply(tx, commands, answers)
-        except BaseException:
-            self._rollback(tx)
-            raise
-
-    def _commit_together(
-        self, engine: Engine, commands: Sequence[Command], answers: Answers
-    ) -> list[CommandOutcome]:
-        for pause in PAUSES_S:
-            try:
-                return self._try_together(engine, commands, answers)
-            except Exception as error:
-                if self._fault(error) is StoreFault.FINAL:
-                    raise
-                log.info("a transaction is tried again: %s", error)
-            # Two that stood in each other's way must not meet again.
-            self._is_closing.wait(pause * random.uniform(0.5, 1.5))
-        return self._try_together(engine, commands, answers)
-
-    def _try_together(
-        self, engine: Engine, commands: Sequence[Command], answers: Answers
-    ) -> list[CommandOutcome]:
-        started = time.perf_counter()
-        tx, applied = self._carry_out(engine, commands, answers)
-        try:
+            applied = engine.apply(tx, commands, answers)
             self._store.commit(tx)
         except BaseException:
             self._rollback(tx)
             raise
         self._committed(started, applied)
         return applied.outcomes
+
+    def _try_again(
+        self, error: Exception, engine: Engine, commands: Sequence[Command], answers: Answers
+    ) -> list[CommandOutcome]:
+        """While the store's error is one that goes away."""
+        for pause in PAUSES_S:
+            if self._fault(error) is StoreFault.FINAL:
+                break
+            log.info("a transaction is tried again: %s", error)
+            # Two that stood in each other's way must not meet again.
+            self._is_closing.wait(pause * random.uniform(0.5, 1.5))
+            try:
+                return self._try(engine, commands, answers)
+            except Exception as next_error:
+                error = next_error
+        raise error
 
     def _rollback(self, tx: Transaction) -> None:
         """What made it necessary is what callers are told; that the undoing failed too is for the log."""
@@ -349,6 +332,20 @@ class Committer:
             self._wakeups.wake_followers(news=applied.has_news)
         except Exception:
             log.exception("somebody who waits could not be woken")
+
+
+def _wait(begin: Callable[[DeliverOne], None]) -> CommandOutcome:
+    """Blocks until what is begun here hands its outcome back."""
+    done = threading.Event()
+    answer: list[CommandOutcome] = []
+
+    def deliver(outcome: CommandOutcome) -> None:
+        answer.append(outcome)
+        done.set()
+
+    begin(deliver)
+    done.wait()
+    return answer[0]
 
 
 def _hand_back(deliver: Deliver, outcomes: list[CommandOutcome]) -> None:

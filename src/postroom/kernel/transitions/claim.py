@@ -47,6 +47,9 @@ class ClaimRun:
         self._nonce = ctx.ids.nonce()
         self._claimed: list[Row] = []
         self._terms: tuple[Queue, Terms] | None = None
+        # The last claim, if one like it only takes the next of a stock, and that stock.
+        self._last: c.Claim | None = None
+        self._last_stock: list[Stored] = []
         # When a rate lets the next one go.
         self._next_at: int | None = None
 
@@ -60,6 +63,10 @@ class ClaimRun:
 
     def add(self, command: c.Claim) -> ClaimedBatch:
         """Nothing to be had is an empty list, whatever the reason: empty, paused, archived, all claimed."""
+        if self._last is not None and self._is_like(self._last, command):
+            stored = self._last_stock.pop()
+            self._claimed.append(stored.row)
+            return ClaimedBatch([stored])
         ctx = self._ctx
         limit = _limit(ctx, command)
         if command.lease_s is not None:
@@ -71,14 +78,32 @@ class ClaimRun:
             raise InvalidField("ids", f"must be ids of messages, at most {ctx.limits.claim_batch}")
         if command.labels:
             checks.check_labels(dict(command.labels), ctx.limits)
-        self._next_at = None
+        self._next_at = self._last = None
         taken: list[Stored] = []
-        for lines in _together(self._open_lines(command)):
+        open_lines = self._open_lines(command)
+        for lines in _together(open_lines):
             if len(taken) < limit:
                 taken += self._take(lines, limit - len(taken), command)
         if taken:
+            if limit == len(open_lines) == 1 and not (command.ids or command.labels):
+                self._remember(command, open_lines[0], taken[0].row)
             return ClaimedBatch(taken)
         return ClaimedBatch(taken, earlier(ctx.session.due(0, 0).next_at, self._next_at))
+
+    def _remember(self, command: c.Claim, line: Line, row: Row) -> None:
+        if row.expires_at is None and not _is_limited(line):
+            self._last, self._last_stock = command, self._stock[(line[1],)]
+
+    def _is_like(self, last: c.Claim, command: c.Claim) -> bool:
+        """Also in what a comparison would not tell: whether a number is one."""
+        stock = self._last_stock
+        return (
+            command == last
+            and command.limit is last.limit
+            and command.lease_s is last.lease_s
+            and bool(stock)
+            and stock[-1].row.expires_at is None
+        )
 
     def _open_lines(self, command: c.Claim) -> list[Line]:
         """Where this claim may take from; looked up once for all like claims."""
@@ -195,6 +220,7 @@ class ClaimRun:
     def _forget(self, lines: tuple[int, ...]) -> None:
         """What is in stock of these lines is still to be had by others."""
         self.end()
+        self._last = None
         for other in [other for other in self._stock if not set(other).isdisjoint(lines)]:
             del self._stock[other]
             self._dry.discard(other)
@@ -206,6 +232,7 @@ class ClaimRun:
             due.expire(self._ctx, row)
         self._stock.clear()
         self._dry.clear()
+        self._last = None
 
 
 def _together(lines: list[Line]) -> Iterator[list[Line]]:

@@ -6,9 +6,11 @@ what happens most), so each is checked against the state table, counted, and rec
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol
 
 from postroom.clock import Clock
@@ -54,6 +56,7 @@ NOT_ASKED = "review_not_asked"
 UNREVIEWED = frozenset({NOT_ASKED, "review_timeout", "review_cancelled", "review_not_followed"})
 OPEN_STATES = tuple(sorted(OPEN))
 HANDING_OUT = (LifecycleState.ACTIVE, LifecycleState.DRAINING)
+_PLACE = attrgetter("queue_id", "subscription_id")
 
 
 class KernelEnvironment:
@@ -125,6 +128,11 @@ class Hooks(Protocol):
 
 
 class TransitionContext:
+    actor = "system"
+    tenant = "default"
+    # What rules may still make of the command that is carried out; none before rules are met.
+    rule_budget: RuleBudget | None = None
+
     def __init__(
         self, session: Session, env: KernelEnvironment, hooks: Hooks, answers: Answers = NO_ANSWERS
     ) -> None:
@@ -136,28 +144,24 @@ class TransitionContext:
         self.ids = env.ids
         self.rng = env.rng
         self.now = session.tx.now
-        self.actor = "system"
-        self.tenant = "default"
         self.woken: defaultdict[int, int] = defaultdict(int)
         self.triggered: list[Triggered] = []
-        # What rules may still make of the command that is carried out; none before rules are met.
-        self.rule_budget: RuleBudget | None = None
         # Messages that have ended where others may wait for them.
         self.awaited: list[str] = []
         # Broadcast messages of which a delivery has ended, and who ended it.
-        self._ended: dict[str, str] = {}
+        self.ended: dict[str, str] = {}
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo everything since its start when its block raises, also what rules would have met."""
-        triggered, awaited, ended = len(self.triggered), len(self.awaited), dict(self._ended)
+        triggered, awaited, ended = len(self.triggered), len(self.awaited), dict(self.ended)
         try:
             with self.session.savepoint():
                 yield
         except BaseException:
             del self.triggered[triggered:]
             del self.awaited[awaited:]
-            self._ended = ended
+            self.ended = ended
             raise
 
     # scopes and queues
@@ -308,7 +312,7 @@ class TransitionContext:
     ) -> None:
         """`move` for pending rows of one line that are claimed together."""
         changes, now = self.session.changes, self.now
-        append, touch = changes.events.append, changes.touch
+        append = changes.events.append
         scope, slug = queue.scope, queue.slug
         texts: dict[int, str] = {}
         for row in rows:
@@ -337,49 +341,50 @@ class TransitionContext:
                     text,
                 )
             )
-            touch(row, Shape.CLAIMED)
+        changes.touch_all(rows, Shape.CLAIMED)
         subscription = rows[0].subscription_id or 0
         changes.shift(queue.id, subscription, "pending", "claimed", len(rows))
 
-    def complete(self, rows: Sequence[Row]) -> None:
+    def complete(self, rows: Collection[Row], actor: str) -> None:
         """`move` of claimed rows to completed, which is what happens to most."""
-        now, actor, changes, awaited = self.now, self.actor, self.session.changes, self.awaited_scopes()
-        append, touch = changes.events.append, changes.touch
-        tally: dict[tuple[int, int | None], int] = {}
-        for row in rows:
-            if row.state != "claimed":
-                raise AssertionError(f"a {row.state} message cannot be completed by its holder")
-            queue, subscription = self.session.queue_by_id(row.queue_id), row.subscription_id
-            # The token stays, so that a repeated complete is recognised.
-            row.state, row.updated_at, row.finished_at = "completed", now, now
-            row.claimed_by = row.claimed_at = row.lease_until = row.due_at = None
-            touch(row, Shape.COMPLETED)
-            key = (queue.id, subscription)
-            tally[key] = tally.get(key, 0) + 1
-            if queue.settings.concurrency is not None:
-                # Each claim that ends lets another begin.
-                self.woken[row.line] += 1
-            append(
-                EventDraft(
-                    now,
-                    "message.completed",
-                    row.tenant,
-                    queue.scope,
-                    queue.slug,
-                    row.id,
-                    row.correlation_id,
-                    row.causation_id,
-                    actor,
-                    _completed_data(row),
+        now, changes = self.now, self.session.changes
+        for (queue_id, subscription), group in groupby(rows, key=_PLACE):
+            queue, count = self.session.queue_by_id(queue_id), 0
+            # Each claim that ends lets another begin.
+            is_limited = queue.settings.concurrency is not None
+            is_ruled = subscription is None and self.has_rules(queue.scope_id)
+            is_awaited = subscription is None and queue.scope_id in self.awaited_scopes()
+            # Only now: to look these up may have sent what was gathered so far.
+            append = changes.events.append
+            for row in group:
+                if row.state != "claimed":
+                    raise AssertionError(f"a {row.state} message cannot be completed by its holder")
+                # The token stays, so that a repeated complete is recognised.
+                row.state, row.updated_at, row.finished_at = "completed", now, now
+                row.claimed_by = row.claimed_at = row.lease_until = row.due_at = None
+                append(
+                    EventDraft(
+                        now,
+                        "message.completed",
+                        row.tenant,
+                        queue.scope,
+                        queue.slug,
+                        row.id,
+                        row.correlation_id,
+                        row.causation_id,
+                        actor,
+                        _completed_data(row),
+                    )
                 )
-            )
-            if subscription is None:
-                if self.has_rules(row.scope_id):
+                count += 1
+                if is_limited:
+                    self.woken[row.line] += 1
+                if is_ruled:
                     self._trigger(row, Change.COMPLETED)
-                if row.scope_id in awaited:
+                if is_awaited:
                     self.awaited.append(row.id)
-        for (queue_id, subscription), count in tally.items():
             changes.shift(queue_id, subscription or 0, "claimed", "completed", count)
+        changes.touch_all(rows, Shape.COMPLETED)
 
     def move(
         self, row: Row, change: Change, target: State, *, shape: Shape = Shape.CHANGED, **data: Any
@@ -453,16 +458,16 @@ class TransitionContext:
     def end_delivery(self, row: Row) -> None:
         """A broadcast message completes with the end of its last delivery: see `complete_broadcasts`."""
         if row.subscription_id is not None and row.parent_id is not None:
-            self._ended[row.parent_id] = self.actor
+            self.ended[row.parent_id] = self.actor
 
     def complete_broadcasts(self) -> None:
         """Those of which the last delivery has ended meanwhile.
 
         The messages are locked before their deliveries are counted: of two that end at once in different
         transactions, the later one sees the end of the other."""
-        if not self._ended:
+        if not self.ended:
             return
-        ended, self._ended = self._ended, {}
+        ended, self.ended = self.ended, {}
         self.session.load(ended)
         rows = [row for row in map(self.session.row, ended) if row is not None]
         waiting = [row for row in rows if row.state == State.PENDING]

@@ -5,7 +5,7 @@ from typing import Any
 
 from postroom.clock import micros
 from postroom.kernel import checks, jsontext
-from postroom.kernel.digests import DIGEST, ContentHash, content_digest
+from postroom.kernel.digests import DIGEST, content_digest
 from postroom.kernel.model import NewMessage, Queue, Subscription
 from postroom.kernel.ordering import sort_key
 from postroom.kernel.rows import Content, Row
@@ -120,12 +120,9 @@ def draft_deliveries(ctx: TransitionContext, original: Row, subscriptions: list[
 
 def published_data(row: Row, content: Content) -> str:
     """For plain messages cut from a text made before."""
-    before, after = published_data_around_size(row, content)
-    return f"{before}{size_and_digest(row.id, content.body, ContentHash(content))}{after}"
-
-
-def size_and_digest(message_id: str, body: bytes | None, of: ContentHash) -> str:
-    return f'{len(body) if body else 0},"{DIGEST}":"{of.digest(message_id, body)}"'
+    before, between, after = published_data_parts(row, content)
+    size = len(content.body) if content.body else 0
+    return f"{before}{size}{between}{content_digest(row.id, content)}{after}"
 
 
 def delivery_data(row: Row, content: Content) -> str:
@@ -133,23 +130,21 @@ def delivery_data(row: Row, content: Content) -> str:
     return change_data(row, {"parent": row.parent_id, DIGEST: content_digest(row.id, content)})
 
 
-def published_data_around_size(row: Row, content: Content) -> tuple[str, str]:
-    """The same for any body: what comes before and after its size and digest."""
+def published_data_parts(row: Row, content: Content) -> tuple[str, str, str]:
+    """The same for any body: what comes before its size, between that and its digest, and after."""
     if row.hop or row.parent_id or content.agent is not None or content.channel is not None:
-        return _around_size(change_data(row, published_details(row, content, size=0)))
+        return _parts(change_data(row, published_details(row, content, size=0)))
     return _plain_data(row.message_type, row.priority_tier, row.state)
 
 
 @lru_cache(maxsize=1000)
-def _plain_data(kind: str, tier: str, state: str) -> tuple[str, str]:
-    return _around_size(
-        jsontext.text({"type": kind, "tier": tier, "bytes": 0, "state": state, "attempts": 0})
-    )
+def _plain_data(kind: str, tier: str, state: str) -> tuple[str, str, str]:
+    return _parts(jsontext.text({"type": kind, "tier": tier, "bytes": 0, "state": state, "attempts": 0}))
 
 
-def _around_size(text: str) -> tuple[str, str]:
+def _parts(text: str) -> tuple[str, str, str]:
     before, mark, after = text.partition('"bytes":0')
-    return before + mark[:-1], after
+    return before + mark[:-1], f',"{DIGEST}":"', f'"{after}'
 
 
 def published_details(row: Row, content: Content, size: int | None = None) -> dict[str, Any]:

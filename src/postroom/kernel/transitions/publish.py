@@ -41,10 +41,10 @@ from postroom.kernel.transitions.drafts import (
     draft_deliveries,
     draft_message,
     published_data,
-    published_data_around_size,
+    published_data_parts,
     published_details,
-    size_and_digest,
 )
+from postroom.kernel.transitions.settle import CompletionRun
 
 _STATES = {state.value: state for state in State}
 DROP_STEP = 100
@@ -103,45 +103,53 @@ class Pattern(msgspec.Struct, frozen=True):
     like: NewMessage
     row: Row
     content: Content
-    data_before_size: str
-    data_after_size: str
+    data_parts: tuple[str, str, str]
     content_hash: ContentHash
+    state: State
 
     @property
     def is_timeless(self) -> bool:
         """Whether a later message would differ only in when it came."""
         return self.queue.settings.ordering is Ordering.FIFO and self.row.due_at is None
 
-    def begin(self, now: int) -> UniformMessages:
+    def make(self, ids: list[str], bodies: list[bytes | None], now: int) -> UniformMessages:
         row = msgspec.structs.replace(self.row)
         row.correlation_id = self.like.correlation_id or None
         if self.is_timeless:
             row.sort_key = row.created_at = row.updated_at = now
-        return UniformMessages(row, msgspec.structs.replace(self.content), [], [])
+        return UniformMessages(row, msgspec.structs.replace(self.content), ids, bodies)
 
 
 class PublishRun:
-    def __init__(self, ctx: TransitionContext, expected: int = 1) -> None:
-        """`expected`: how many messages may come, so that their ids can be made together."""
+    def __init__(
+        self, ctx: TransitionContext, expected: int = 1, before: CompletionRun | None = None
+    ) -> None:
+        """`expected`: how many messages may come, so that their ids can be made together. `before`: what is
+        gathered of other requests, and may decide about messages that are looked at one by one."""
         self._ctx = ctx
         self._expected = expected
+        self._before = before
         self._ids: list[str] = []
-        self._source: tuple[str, str, str, NewMessage | None] | None = None
+        # What alike messages come from, what they follow, and those that were gathered.
+        self._source: tuple[str, str, str] | None = None
+        self._like: NewMessage | None = None
         self._pattern: Pattern | None = None
-        self._has_rules = False
-        self._uniform: UniformMessages | None = None
+        self._new_ids: list[str] = []
+        self._bodies: list[bytes | None] = []
 
     def take(self, command: c.Publish | c.PublishLike) -> list[Receipt]:
-        made = self._add(command) if isinstance(command, c.Publish) else self._add_like(command)
-        return self._meet_rules(made) if self._has_rules else made
+        """Alike messages are gathered, and enter with the `end`, which must come before anything else."""
+        return self._add_like(command) if isinstance(command, c.PublishLike) else self._add(command)
 
     def end(self) -> None:
-        """Whatever comes next stands behind what was gathered so far."""
-        self._source = self._pattern = self._uniform = None
+        if self._new_ids:
+            assert self._pattern is not None
+            ids, self._new_ids, bodies, self._bodies = self._new_ids, [], self._bodies, []
+            self._admit_like(self._pattern, ids, bodies)
+        self._source = None
 
     def _meet_rules(self, made: list[Receipt]) -> list[Receipt]:
         """Before anybody can claim them, and before the answer, which tells the state they have then."""
-        self.end()
         ctx, answers = self._ctx, []
         ctx.hooks.meet_rules(ctx, [receipt.id for receipt in made if receipt.created])
         for receipt in made:
@@ -152,9 +160,11 @@ class PublishRun:
         return answers
 
     def _add(self, command: c.Publish) -> list[Receipt]:
+        self.end()
+        if self._before is not None:
+            self._before.end()
         ctx = self._ctx
         target = find_target(ctx, command.queue)
-        self._has_rules = target.has_rules
         queue, messages, limits = target.queue, command.messages, ctx.limits
         self._check_size(len(messages))
         if len(messages) > 1:
@@ -192,20 +202,20 @@ class PublishRun:
             else:
                 self._admit_bounded(queue, drafts)
         # States after all of it: an earlier message may have made room for what came with its repetition.
-        return [Receipt(row.id, created, _STATES[row.state]) for row, created in answers]
+        made = [Receipt(row.id, created, _STATES[row.state]) for row, created in answers]
+        return self._meet_rules(made) if target.has_rules else made
 
     def _add_like(self, command: c.PublishLike) -> list[Receipt]:
         """As `_add`, quicker: one message is drafted in full, and all others follow it."""
         bodies = command.bodies
-        source = (command.tenant, command.queue, command.actor, command.like)
-        if self._source is None or self._source[:3] != source[:3] or self._source[3] is not source[3]:
+        source = (command.tenant, command.queue, command.actor)
+        if source != self._source or command.like is not self._like:
             self.end()
             self._pattern = self._find_pattern(command)
-            self._source = source
+            self._source, self._like = source, command.like
         pattern = self._pattern
         if pattern is None:
             return self._add(_one_by_one(command))
-        self._has_rules = False
         limits, kind = self._ctx.limits, pattern.like.content_type
         if len(bodies) == 1:
             encoded = [checks.encoded(bodies[0], kind, limits)]
@@ -216,7 +226,10 @@ class PublishRun:
             except PostroomError as error:
                 error.of_item(checks.first_refused(bodies, kind, limits))
                 raise
-        return self._admit_like(pattern, self._next_ids(len(encoded)), encoded)
+        ids, state = self._next_ids(len(encoded)), pattern.state
+        self._new_ids += ids
+        self._bodies += encoded
+        return [Receipt(message_id, True, state) for message_id in ids]
 
     def _find_pattern(self, command: c.PublishLike) -> Pattern | None:
         """What these messages follow; None when each must be looked at by itself, by checks or by rules."""
@@ -243,23 +256,18 @@ class PublishRun:
             return None
         checks.check_message(like, self._ctx.limits)
         row, content = self._draft(target, like, "", None)
-        data = published_data_around_size(row, content)
-        return Pattern(target.queue, like, row, content, *data, ContentHash(content))
+        parts = published_data_parts(row, content)
+        return Pattern(target.queue, like, row, content, parts, ContentHash(content), _STATES[row.state])
 
-    def _admit_like(self, pattern: Pattern, ids: list[str], bodies: list[bytes | None]) -> list[Receipt]:
-        ctx, queue = self._ctx, pattern.queue
-        changes, uniform = ctx.session.changes, self._uniform
-        if uniform is None or not changes.batches or changes.batches[-1] is not uniform:
-            # None yet, or what was gathered is sent already, or others have entered since.
-            uniform = self._uniform = pattern.begin(ctx.now)
-            ctx.session.add_uniform(uniform)
-        uniform.ids += ids
-        uniform.bodies += bodies
-        row, append, now, actor = uniform.row, changes.events.append, ctx.now, ctx.actor
+    def _admit_like(self, pattern: Pattern, ids: list[str], bodies: list[bytes | None]) -> None:
+        assert self._source is not None
+        ctx, queue, actor = self._ctx, pattern.queue, self._source[2]
+        uniform, changes = pattern.make(ids, bodies, ctx.now), ctx.session.changes
+        changes.batches.append(uniform)
+        row, append, now = uniform.row, changes.events.append, ctx.now
         tenant, scope, slug, cause = queue.tenant, queue.scope, queue.slug, row.causation_id
-        talk, before, after = row.correlation_id, pattern.data_before_size, pattern.data_after_size
-        state, of = _STATES[row.state], pattern.content_hash
-        receipts = []
+        talk, (before, between, after) = row.correlation_id, pattern.data_parts
+        digest = pattern.content_hash.digest
         for message_id, body in zip(ids, bodies, strict=True):
             append(
                 EventDraft(
@@ -272,14 +280,12 @@ class PublishRun:
                     talk or message_id,
                     cause,
                     actor,
-                    f"{before}{size_and_digest(message_id, body, of)}{after}",
+                    f"{before}{len(body) if body else 0}{between}{digest(message_id, body)}{after}",
                 )
             )
-            receipts.append(Receipt(message_id, True, state))
         changes.count((queue.id, 0, row.state), len(ids))
         if row.state == "pending":
             ctx.woken[row.line] += len(ids)
-        return receipts
 
     def _check_size(self, count: int) -> None:
         most = self._ctx.limits.publish_batch

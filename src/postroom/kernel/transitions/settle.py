@@ -22,73 +22,96 @@ from postroom.kernel.transitions.due import lease_end
 def _held(ctx: TransitionContext, command: c.ClaimCommand) -> Row:
     row = ctx.message(command.message_id)
     if row is None or row.state != State.CLAIMED or row.token != command.token:
-        raise _lost(row, command)
+        raise _lost(row, command.message_id)
     return row
 
 
-def _lost(row: Row | None, command: c.ClaimCommand) -> ClaimLost:
+def _lost(row: Row | None, message_id: str) -> ClaimLost:
     if row is None:
-        return ClaimLost(message_id=command.message_id, state="archived")
+        return ClaimLost(message_id=message_id, state="archived")
     state = f"claimed by {row.claimed_by}" if row.state == State.CLAIMED else row.state
     return ClaimLost(message_id=row.id, state=state)
 
 
-def complete(ctx: TransitionContext, command: c.Complete) -> Row | None:
-    """Ends the work. Saying it again with the same token is no error: a lost answer may be retried.
+class CompletionRun:
+    """Completions one after the other; those of which nothing follows are carried out with the `end`."""
 
-    The row as it is then; None when rules may change the message before the commit."""
-    result = None if command.result is None else jsontext.encode_strict(command.result, "result")
-    if result is not None and len(result) > ctx.limits.body_bytes:
-        raise BodyTooLarge(what="result", size=len(result), limit=ctx.limits.body_bytes)
-    row = ctx.message(command.message_id)
-    if row is None or row.token != command.token:
-        raise _lost(row, command)
-    if row.state == "claimed":
-        row.result = result
-        ctx.complete((row,))
-    elif row.state == State.PENDING:
-        # The lease ran out, and nobody was given the message since: the work is done.
-        row.result = result
-        ctx.move(row, Change.COMPLETED, State.COMPLETED, late=True)
-    elif row.state == State.COMPLETED:
-        return row
-    else:
-        raise _lost(row, command)
-    if row.parent_id is None:
-        return None if ctx.has_rules(row.scope_id) else row
-    if row.subscription_id is not None:
-        ctx.end_delivery(row)
-    elif row.message_type == REVIEW:
-        ctx.hooks.give_up_review(ctx, row, "it was completed without an answer", command.result)
-    return None
+    __slots__ = ("_actor", "_ctx", "_plain")
+
+    def __init__(self, ctx: TransitionContext) -> None:
+        self._ctx = ctx
+        self._actor = ctx.actor
+        self._plain: dict[str, Row] = {}
+
+    def end(self) -> None:
+        if self._plain:
+            rows, self._plain = self._plain, {}
+            self._ctx.complete(rows.values(), self._actor)
+
+    def take(self, message_id: str, token: str, result: Any) -> Row | None:
+        """Ends the work. Saying it again with the same token is no error: a lost answer may be retried.
+
+        The row as it is then; None when rules may change the message before the commit."""
+        ctx = self._ctx
+        if ctx.actor != self._actor:
+            self.end()
+            self._actor = ctx.actor
+        encoded = None if result is None else _encode_result(ctx, result)
+        row = ctx.message(message_id)
+        if row is None or row.token != token:
+            raise _lost(row, message_id)
+        if row.state == "claimed":
+            if row.parent_id is None and not ctx.has_rules(row.scope_id):
+                if row.id not in self._plain:
+                    row.result = encoded
+                    self._plain[row.id] = row
+                return row
+            row.result = encoded
+            ctx.complete((row,), ctx.actor)
+        elif row.state == State.PENDING:
+            # The lease ran out, and nobody was given the message since: the work is done.
+            row.result = encoded
+            ctx.move(row, Change.COMPLETED, State.COMPLETED, late=True)
+        elif row.state == State.COMPLETED:
+            return row
+        else:
+            raise _lost(row, message_id)
+        if row.parent_id is None:
+            return None if ctx.has_rules(row.scope_id) else row
+        if row.subscription_id is not None:
+            ctx.end_delivery(row)
+        elif row.message_type == REVIEW:
+            ctx.hooks.give_up_review(ctx, row, "it was completed without an answer", result)
+        return None
+
+
+def _encode_result(ctx: TransitionContext, result: Any) -> bytes:
+    encoded = jsontext.encode_strict(result, "result")
+    if len(encoded) > ctx.limits.body_bytes:
+        raise BodyTooLarge(what="result", size=len(encoded), limit=ctx.limits.body_bytes)
+    return encoded
+
+
+def complete(ctx: TransitionContext, command: c.Complete) -> Row | None:
+    run = CompletionRun(ctx)
+    row = run.take(command.message_id, command.token, command.result)
+    run.end()
+    return row
 
 
 def complete_many(ctx: TransitionContext, command: c.CompleteMany) -> list[Row | PostroomError | None]:
     """As `complete` for each, or why it was refused."""
     if len(command.done) > ctx.limits.claim_batch:
         raise InvalidField("done", f"has {len(command.done)}, at most {ctx.limits.claim_batch} at once")
+    run = CompletionRun(ctx)
     outcomes: list[Row | PostroomError | None] = []
-    plain: dict[str, Row] = {}
     for message_id, token, result in command.done:
-        row = _find_plain(ctx, message_id, token) if result is None else None
-        if row is not None:
-            plain[row.id] = row
-            outcomes.append(row)
-            continue
         try:
-            outcomes.append(complete(ctx, c.Complete(message_id=message_id, token=token, result=result)))
+            outcomes.append(run.take(message_id, token, result))
         except PostroomError as error:
             outcomes.append(error)
-    ctx.complete(list(plain.values()))
+    run.end()
     return outcomes
-
-
-def _find_plain(ctx: TransitionContext, message_id: Any, token: str) -> Row | None:
-    """A message of which nothing follows but that it is completed."""
-    row = ctx.session.row(message_id) if checks.is_text(message_id) else None
-    if row is None or row.state != "claimed" or row.token != token or row.tenant != ctx.tenant:
-        return None
-    return row if row.parent_id is None and not ctx.has_rules(row.scope_id) else None
 
 
 def fail(ctx: TransitionContext, command: c.Fail) -> None:

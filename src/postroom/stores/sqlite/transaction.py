@@ -5,7 +5,9 @@ the end of the chain, the next numbers, counts, and when something comes due.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -36,6 +38,7 @@ _astuple = msgspec.structs.astuple
 # Later than any moment: nothing comes due.
 NEVER = 2**62
 FIGURES_AT_ONCE = 8
+MOST_CLAIMED = 10_000
 # One statement for so many rows: what a list bound as JSON would cost is more than the rows.
 ADD_FIGURES = [
     SQL["add_figures"].replace("(?, ?, ?, ?, ?, ?, ?)", ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * rows))
@@ -88,23 +91,26 @@ class WriterMemory:
         """Nothing comes due before."""
         self.counts: dict[int, dict[tuple[int, str], int]] = {}
         """By queue; those of a subscription and a state."""
+        self.claimed: dict[str, Row] = {}
+        """Messages as their claims left them: what comes next is mostly that they are completed."""
 
 
 class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, LedgerWrites, BudgetWrites):
+    _sql, _dialect = SQL, DIALECT
+    _is_renewed = False
+
     def __init__(self, db: WriteConnection, memory: WriterMemory, now: int) -> None:
         self._db = self._out = self._writer = self.connection = db
-        self._sql, self._dialect = SQL, DIALECT
         self._memory = memory
         self.now = now
         self.version = memory.version
         self.woken: Mapping[int, int] = {}
-        self._is_renewed = False
         self._chaining = Chaining(memory.head)
-        self._head = memory.head
         self._message_seq = memory.message_seq
         self._record_seq = memory.record_seq
         self._next_due = memory.next_due
         self._deltas: dict[CountKey, int] = {}
+        self._claimed: dict[str, Row] = {}
 
     # life
 
@@ -113,9 +119,9 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
         head, before = self._chaining.head, self._memory.head
         bound: list[Any] = []
         rows = 0
-        for (queue_id, subscription_id, state), n in self._deltas.items():
+        for key, n in self._deltas.items():
             if n:
-                bound += (queue_id, subscription_id, state, n, None, None, None)
+                bound += (*key, n, None, None, None)
                 rows += 1
         if head.seq != before.seq or self._message_seq != self._memory.message_seq:
             bound += (0, 0, "head", head.seq - before.seq, head.hash, head.time, self._message_seq)
@@ -126,30 +132,38 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
             rows -= FIGURES_AT_ONCE
         if rows:
             self._writer.write(ADD_FIGURES[rows], bound)
-        self._head = head
 
     def settle(self) -> None:
         """The commit has happened: what was gathered is now what is known."""
         memory = self._memory
-        memory.head = self._head
+        memory.head = self._chaining.head
         memory.message_seq = self._message_seq
         memory.record_seq = self._record_seq
         memory.next_due = self._next_due
         memory.version += self._is_renewed
+        if self._claimed:
+            self._remember_claimed()
         for (queue_id, subscription_id, state), n in self._deltas.items():
             counted = memory.counts.get(queue_id)
             if counted is not None:
                 counted[subscription_id, state] = counted.get((subscription_id, state), 0) + n
 
+    def _remember_claimed(self) -> None:
+        claimed = self._memory.claimed
+        claimed |= self._claimed
+        for message_id in list(islice(claimed, max(0, len(claimed) - MOST_CLAIMED))):
+            del claimed[message_id]
+
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
         head, message_seq, deltas = self._chaining.head, self._message_seq, dict(self._deltas)
+        claimed = dict(self._claimed)
         try:
             with self._writer.savepoint():
                 yield
         except BaseException:
             self._chaining = Chaining(head)
-            self._message_seq, self._deltas = message_seq, deltas
+            self._message_seq, self._deltas, self._claimed = message_seq, deltas, claimed
             raise
 
     def _renew(self) -> None:
@@ -203,9 +217,27 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
             [(number, *before, body, *after) for number, body in enumerate(batch.bodies, first)],
         )
 
+    def rows(self, message_ids: Sequence[str]) -> list[Row]:
+        """What is remembered is given once: whoever has it may change it. So it is a row of its own."""
+        claimed = self._memory.claimed
+        known = [copy(row) for each in message_ids if (row := claimed.pop(each, None)) is not None]
+        if len(known) == len(message_ids):
+            return known
+        ids = {row.id for row in known}
+        return known + super().rows([each for each in message_ids if each not in ids])
+
     def update(self, rows: Sequence[Row], shape: Shape) -> None:
         self._watch(rows)
+        if shape is Shape.CLAIMED:
+            self._claimed |= {row.id: row for row in rows}
+        else:
+            self._forget(row.id for row in rows)
         super().update(rows, shape)
+
+    def _forget(self, message_ids: Iterable[str]) -> None:
+        for message_id in message_ids:
+            self._memory.claimed.pop(message_id, None)
+            self._claimed.pop(message_id, None)
 
     def _save_claimed(self, rows: Sequence[Row]) -> None:
         first = rows[0]
@@ -257,6 +289,7 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
             # From now on what is overwritten or deleted is wiped from the pages, not only unlinked.
             self._writer.send()
             self._writer.db.pragma("secure_delete", True)
+        self._forget(each.message_id for each in messages)
         super().rewrite(messages)
 
     def counts(self, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Counts]:
