@@ -5,6 +5,7 @@ verbs check before they write, and a `Unit` runs in a savepoint.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from postroom.kernel.transitions import (
     holds,
     leaders,
     priorities,
+    publish,
     queues,
     records,
     replay,
@@ -42,6 +44,7 @@ from postroom.kernel.transitions.context import KernelEnvironment, TransitionCon
 from postroom.kernel.transitions.publish import PublishRun
 from postroom.kernel.transitions.settle import CompletionRun
 
+_AUDIT = attrgetter("audit")
 Handler = Callable[[TransitionContext, Any], Any]
 
 HANDLERS: dict[type[c.Command], Handler] = {
@@ -53,6 +56,8 @@ HANDLERS: dict[type[c.Command], Handler] = {
     c.UpdateQueue: queues.update_queue,
     c.SetQueueState: queues.set_queue_state,
     c.DeleteQueue: queues.delete_queue,
+    c.Publish: publish.publish,
+    c.PublishLike: publish.publish,
     c.Complete: settle.complete,
     c.CompleteMany: settle.complete_many,
     c.Fail: settle.fail,
@@ -95,14 +100,11 @@ HANDLERS: dict[type[c.Command], Handler] = {
 }
 
 
-class CommandOutcome:
+class CommandOutcome(msgspec.Struct):
     """What became of one command: its value, or the error that refused it."""
 
-    __slots__ = ("error", "value")
-
-    def __init__(self, value: Any = None, error: BaseException | None = None) -> None:
-        self.value = value
-        self.error = error
+    value: Any = None
+    error: BaseException | None = None
 
     def result(self) -> Any:
         if self.error is not None:
@@ -136,19 +138,43 @@ class Engine:
         ctx = TransitionContext(session, self._env, self._hooks, answers)
         if self._env.held is not None:
             adopt_held(ctx, self._env.held, commands)
-        if len(commands) > 1 or type(commands[0]) not in ALONE:
-            load(ctx, commands)
+        if len(commands) == 1:
+            outcomes = [self._apply_alone(ctx, commands[0])]
+        else:
+            outcomes = self._apply_together(ctx, commands)
+        if ctx.checks.missing:
+            raise ChecksNeeded(ctx.checks.missing)
+        if any(map(_AUDIT, commands)) or c.Unit in map(type, commands):
+            self._audit(session, commands, outcomes)
+        session.flush()
+        tx.woken = ctx.woken
+        return AppliedGroup(outcomes, ctx.woken, session.has_news)
+
+    def _apply_alone(self, ctx: TransitionContext, command: c.Command) -> CommandOutcome:
+        outcome = CommandOutcome()
+        if type(command) is c.Claim:
+            self._claim(ctx, [(outcome, command)])
+            return outcome
+        if type(command) not in ALONE:
+            load(ctx, (command,))
+        ctx.actor, ctx.tenant = command.actor, command.tenant
+        try:
+            outcome.value = self._apply_one(ctx, command)
+        except PostroomError as error:
+            outcome.error = error
+        self._settle(ctx)
+        return outcome
+
+    def _apply_together(self, ctx: TransitionContext, commands: Sequence[c.Command]) -> list[CommandOutcome]:
+        """Alike commands next to each other as one."""
+        load(ctx, commands)
         outcomes: list[CommandOutcome] = []
         claiming: list[tuple[CommandOutcome, c.Claim]] = []
-        # Alike commands next to each other are carried out together.
         completing = CompletionRun(ctx)
         publishing = PublishRun(ctx, len(commands), completing)
-        is_audited = False
         for command in commands:
             outcome = CommandOutcome()
             outcomes.append(outcome)
-            if command.audit is not None or type(command) is c.Unit:
-                is_audited = True
             if type(command) is c.Claim:
                 claiming.append((outcome, command))
                 continue
@@ -169,13 +195,7 @@ class Engine:
         self._settle(ctx)
         if claiming:
             self._claim(ctx, claiming)
-        if ctx.checks.missing:
-            raise ChecksNeeded(ctx.checks.missing)
-        if is_audited:
-            self._audit(session, commands, outcomes)
-        session.flush()
-        tx.woken = ctx.woken
-        return AppliedGroup(outcomes, ctx.woken, session.has_news)
+        return outcomes
 
     def _audit(self, session: Session, commands: Sequence[c.Command], outcomes: list[CommandOutcome]) -> None:
         applied = [
@@ -213,7 +233,7 @@ class Engine:
                 self._hooks.meet_triggered(ctx)
 
     def _apply_one(self, ctx: TransitionContext, command: c.Command) -> Any:
-        if isinstance(command, c.Unit):
+        if type(command) is c.Unit:
             return self._apply_unit(ctx, command)
         return HANDLERS[type(command)](ctx, command)
 
@@ -225,12 +245,7 @@ class Engine:
         with ctx.savepoint(), rule_budget(ctx):
             for command in unit.commands:
                 ctx.actor, ctx.tenant = command.actor, command.tenant
-                if isinstance(command, c.Publish | c.PublishLike):
-                    run = PublishRun(ctx)
-                    values.append(run.take(command))
-                    run.end()
-                else:
-                    value = HANDLERS[type(command)](ctx, command)
-                    # The row of a completion is for who reads it at once; callers of a unit get messages.
-                    values.append(None if isinstance(command, c.Complete) else value)
+                value = HANDLERS[type(command)](ctx, command)
+                # The row of a completion is for who reads it at once; callers of a unit get messages.
+                values.append(None if isinstance(command, c.Complete) else value)
         return values

@@ -14,20 +14,23 @@ from postroom.kernel.transitions.publish import find_target, named_keys
 NAMES_MESSAGE = (c.ClaimCommand, c.Cancel, c.Kill, c.Reprioritise, AnswerReview)
 # Beside these nothing asks for a message that is being completed.
 _PLAIN = frozenset({c.Publish, c.PublishLike, c.Claim, c.Complete, c.CompleteMany})
+# Beside completions these name no message.
+_COMPLETING = frozenset({c.PublishLike, c.Claim, c.Complete})
 # Alone, these fetch what they need with one question as it is.
 ALONE = frozenset({c.Publish, c.PublishLike, c.Claim, c.Complete, c.Extend, c.Fail, c.Release, c.Snooze})
 
 
 def load(ctx: TransitionContext, commands: Sequence[c.Command]) -> None:
     """What cannot be read is left to the command that names it, which refuses it."""
+    if _COMPLETING.issuperset(map(type, commands)):
+        # Which is what most of a large group are.
+        named = (command.message_id for command in commands if type(command) is c.Complete)
+        ctx.session.load(each for each in named if isinstance(each, str))
+        return
     ids: list[str] = []
     keys: list[tuple[int, str]] = []
     budgets: defaultdict[str, set[str]] = defaultdict(set)
     for command in _flatten(commands):
-        kind = type(command)
-        if kind is c.PublishLike or kind is c.Claim:
-            # They name no message; most of a large group are these, or name one.
-            continue
         if isinstance(command, NAMES_MESSAGE):
             ids.append(command.message_id)
         elif isinstance(command, c.ExtendMany):

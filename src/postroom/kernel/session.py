@@ -166,8 +166,7 @@ class Session:
         missing = [id_ for id_ in dict.fromkeys(message_ids) if is_text(id_) and id_ not in self._rows]
         if missing:
             self._flush_new()
-            for row in self.tx.rows(missing):
-                self.adopt(row)
+            self._adopt_all(self.tx.rows(missing))
 
     def _flush_new(self) -> None:
         """New messages are found only once they are sent."""
@@ -189,6 +188,14 @@ class Session:
         if self._levels:
             self._remember(known)
         return known
+
+    def _adopt_all(self, rows: Iterable[Row]) -> None:
+        """Rows that were not known."""
+        if self._levels:
+            for row in rows:
+                self.adopt(row)
+        else:
+            self._rows |= {row.id: row for row in rows}
 
     def _remember(self, row: Row) -> None:
         """As it was before whatever the savepoints will do to it."""

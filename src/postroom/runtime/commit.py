@@ -17,7 +17,7 @@ from typing import Any
 
 from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel.changes import KeysTaken
-from postroom.kernel.commands import Claim, Command, CompleteMany, Publish, PublishLike, Unit
+from postroom.kernel.commands import Claim, Command, Complete, CompleteMany, Publish, PublishLike, Unit
 from postroom.kernel.costly_checks import NO_ANSWERS, Answers, ChecksNeeded
 from postroom.kernel.engine import AppliedGroup, CommandOutcome, Engine
 from postroom.kernel.ports import Store, StoreFault, Transaction
@@ -360,19 +360,23 @@ def weight(commands: Sequence[Command]) -> int:
     total = 0
     for command in commands:
         try:
-            if isinstance(command, Publish):
-                total += len(command.messages)
-            elif isinstance(command, PublishLike):
+            if type(command) is PublishLike:
                 total += len(command.bodies)
-            elif isinstance(command, Unit):
-                total += len(command.commands)
-            elif isinstance(command, CompleteMany):
-                total += len(command.done)
-            elif isinstance(command, Claim):
+            elif type(command) is Claim:
                 total += command.limit or 100
-            else:
+            elif type(command) is Complete:
                 total += 1
+            else:
+                total += _count(command)
         except TypeError:
             # Who asked is told what is wrong with it when it is carried out; the others must not wait for it.
             total += 1
     return total
+
+
+def _count(command: Command) -> int:
+    match command:
+        case Publish(messages=parts) | Unit(commands=parts) | CompleteMany(done=parts):
+            return len(parts)
+        case _:
+            return 1

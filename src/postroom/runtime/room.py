@@ -115,11 +115,13 @@ class Room:
         """Carry out any command of the kernel; the future ends when its outcome is durable."""
         if self._closed:
             raise StoreClosed
-        loop = asyncio.get_running_loop()
+        batch = self._batch
+        # To ask which loop runs is a call of the system, and those of one batch run in the same.
+        loop = batch[0][1].get_loop() if batch else asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._batch.append((command, future))
-        if len(self._batch) == 1 and self._in_flight < self._core.writers:
+        if not batch and self._in_flight < self._core.writers:
             loop.call_soon(self._flush, loop)
+        batch.append((command, future))
         return future
 
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -159,14 +161,15 @@ class Room:
 
     def _resolve(self, batch: list[Pending], outcomes: list[CommandOutcome]) -> None:
         for (command, future), outcome in zip(batch, outcomes, strict=True):
+            error = outcome.error
             if future.cancelled():
                 self._hand_back(command, outcome)
-            elif isinstance(outcome.error, ChecksNeeded):
-                self._defer(command, future, outcome.error)
-            elif outcome.error is not None:
-                future.set_exception(outcome.error)
-            else:
+            elif error is None:
                 future.set_result(outcome.value)
+            elif isinstance(error, ChecksNeeded):
+                self._defer(command, future, error)
+            else:
+                future.set_exception(error)
 
     def _defer(self, command: c.Command, future: "asyncio.Future[Any]", needed: ChecksNeeded) -> None:
         """It waits for answers, and nobody else with it."""

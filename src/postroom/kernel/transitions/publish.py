@@ -405,6 +405,13 @@ def publish_one(ctx: TransitionContext, queue: Queue, message: NewMessage) -> Re
         ctx.tenant = tenant
 
 
+def publish(ctx: TransitionContext, command: c.Publish | c.PublishLike) -> list[Receipt]:
+    run = PublishRun(ctx)
+    receipts = run.take(command)
+    run.end()
+    return receipts
+
+
 def _one_by_one(command: c.PublishLike) -> c.Publish:
     like = command.like or NewMessage(source_id=command.actor)
     messages = [msgspec.structs.replace(like, body=body) for body in command.bodies]

@@ -72,8 +72,6 @@ class WriteConnection:
         return self._execute(sql, bindings)
 
     def write(self, sql: str, bindings: Bindings = ()) -> None:
-        if self._lost is not None:
-            raise self._lost
         self._waiting.append(sql)
         self._bound += bindings
 

@@ -6,8 +6,7 @@ the end of the chain, the next numbers, counts, and when something comes due.
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -35,6 +34,7 @@ from postroom.stores.sqlite.dialect import DIALECT, SQL
 
 _BODY = CONTENT_FIELDS.index("body")
 _astuple = msgspec.structs.astuple
+_copy = msgspec.structs.replace
 # Later than any moment: nothing comes due.
 NEVER = 2**62
 FIGURES_AT_ONCE = 8
@@ -105,6 +105,7 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
         self.now = now
         self.version = memory.version
         self.woken: Mapping[int, int] = {}
+        self._head = memory.head
         self._chaining = Chaining(memory.head)
         self._message_seq = memory.message_seq
         self._record_seq = memory.record_seq
@@ -117,26 +118,18 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
     def finish(self) -> None:
         """Add what only the end knows; it goes with the commit."""
         head, before = self._chaining.head, self._memory.head
-        bound: list[Any] = []
-        rows = 0
-        for key, n in self._deltas.items():
-            if n:
-                bound += (*key, n, None, None, None)
-                rows += 1
+        self._head = head
+        rows: list[tuple[Any, ...]] = [(*key, n, None, None, None) for key, n in self._deltas.items() if n]
         if head.seq != before.seq or self._message_seq != self._memory.message_seq:
-            bound += (0, 0, "head", head.seq - before.seq, head.hash, head.time, self._message_seq)
-            rows += 1
-        while rows > FIGURES_AT_ONCE:
-            self._writer.write(ADD_FIGURES[FIGURES_AT_ONCE], bound[: 7 * FIGURES_AT_ONCE])
-            del bound[: 7 * FIGURES_AT_ONCE]
-            rows -= FIGURES_AT_ONCE
-        if rows:
-            self._writer.write(ADD_FIGURES[rows], bound)
+            rows.append((0, 0, "head", head.seq - before.seq, head.hash, head.time, self._message_seq))
+        for start in range(0, len(rows), FIGURES_AT_ONCE):
+            some = rows[start : start + FIGURES_AT_ONCE]
+            self._writer.write(ADD_FIGURES[len(some)], tuple(chain.from_iterable(some)))
 
     def settle(self) -> None:
         """The commit has happened: what was gathered is now what is known."""
         memory = self._memory
-        memory.head = self._chaining.head
+        memory.head = self._head
         memory.message_seq = self._message_seq
         memory.record_seq = self._record_seq
         memory.next_due = self._next_due
@@ -220,7 +213,7 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
     def rows(self, message_ids: Sequence[str]) -> list[Row]:
         """What is remembered is given once: whoever has it may change it. So it is a row of its own."""
         claimed = self._memory.claimed
-        known = [copy(row) for each in message_ids if (row := claimed.pop(each, None)) is not None]
+        known = [_copy(row) for each in message_ids if (row := claimed.pop(each, None)) is not None]
         if len(known) == len(message_ids):
             return known
         ids = {row.id for row in known}
