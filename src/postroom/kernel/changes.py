@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+import msgspec
+
 from postroom.kernel.budgets.model import BudgetChanges
 from postroom.kernel.facts import Fact, FactKey
 from postroom.kernel.ledger import EventDraft
@@ -21,18 +23,15 @@ class KeysTaken(Exception):
     """Somebody else has published with the same idempotency key meanwhile; tried again, it is found."""
 
 
-class Changes:
-    __slots__ = ("_budgets", "audit", "batches", "counts", "events", "facts", "records", "rows")
-
-    def __init__(self) -> None:
-        self.batches: list[NewMessages | UniformMessages] = []
-        self.rows: dict[str, tuple[Row, Shape]] = {}
-        self.events: list[EventDraft] = []
-        self.counts: dict[CountKey, int] = {}
-        self.facts: dict[FactKey, tuple[Fact, int]] = {}
-        self.records: list[StoredRecord] = []
-        self.audit: list[AuditEntry] = []
-        self._budgets: BudgetChanges | None = None
+class Changes(msgspec.Struct, eq=False):
+    batches: list[NewMessages | UniformMessages] = []
+    rows: dict[str, tuple[Row, Shape]] = {}
+    events: list[EventDraft] = []
+    counts: dict[CountKey, int] = {}
+    facts: dict[FactKey, tuple[Fact, int]] = {}
+    records: list[StoredRecord] = []
+    audit: list[AuditEntry] = []
+    _budgets: BudgetChanges | None = None
 
     def __bool__(self) -> bool:
         return bool(

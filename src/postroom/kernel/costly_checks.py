@@ -62,12 +62,11 @@ class ChecksNeeded(Exception):
         self.checks = checks
 
 
-class NeededChecks:
+class NeededChecks(msgspec.Struct):
     """Of one transaction: the answers it has, and the checks it would need answered."""
 
-    def __init__(self, answers: Answers = NO_ANSWERS) -> None:
-        self._answers = answers
-        self.missing: list[CostlyCheck] = []
+    _answers: Answers = NO_ANSWERS
+    missing: list[CostlyCheck] = []
 
     def ask(self, check: CostlyCheck) -> CheckAnswer | None:
         """None: it is not answered, and this transaction will not be committed."""

@@ -95,6 +95,8 @@ class PlacedEvents(msgspec.Struct, frozen=True):
 class Chaining:
     """Numbers and chains drafts after a head, one by one; `head` is then the new one."""
 
+    __slots__ = ("_hash", "_seq", "_time")
+
     def __init__(self, head: Head) -> None:
         self._seq, self._hash, self._time = head.seq, head.hash, head.time
 

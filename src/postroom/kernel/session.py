@@ -48,37 +48,21 @@ class _Level:
         self.opened: contextlib.ExitStack | None = None
 
 
-class Session:
-    __slots__ = (
-        "_budgets",
-        "_contents",
-        "_counted",
-        "_facts",
-        "_keyed",
-        "_levels",
-        "_outer",
-        "_rows",
-        "changes",
-        "directory",
-        "has_news",
-        "tx",
-    )
-
-    def __init__(self, tx: Transaction, directory: Directory) -> None:
-        self.tx = tx
-        self.directory = directory
-        self.changes = Changes()
-        """What is gathered at the moment; within a savepoint, since its start."""
-        self.has_news = False
-        """Whether anything was sent to the ledger."""
-        self._outer: list[Changes] = []
-        self._levels: list[_Level] = []
-        self._rows: dict[str, Row] = {}
-        self._contents: dict[str, Content] = {}
-        self._keyed: dict[tuple[int, str], Stored | None] = {}
-        self._counted: dict[tuple[int, int], dict[str, int]] = {}
-        self._facts: dict[FactKey, Fact | None] = {}
-        self._budgets: dict[tuple[str, str], Budget | None] = {}
+class Session(msgspec.Struct, eq=False):
+    tx: Transaction
+    directory: Directory
+    changes: Changes = msgspec.field(default_factory=Changes)
+    """What is gathered at the moment; within a savepoint, since its start."""
+    has_news: bool = False
+    """Whether anything was sent to the ledger."""
+    _outer: list[Changes] = []
+    _levels: list[_Level] = []
+    _rows: dict[str, Row] = {}
+    _contents: dict[str, Content] = {}
+    _keyed: dict[tuple[int, str], Stored | None] = {}
+    _counted: dict[tuple[int, int], dict[str, int]] = {}
+    _facts: dict[FactKey, Fact | None] = {}
+    _budgets: dict[tuple[str, str], Budget | None] = {}
 
     # sending
 
