@@ -2,7 +2,6 @@
 
 import math
 import re
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -35,7 +34,6 @@ def encode_strict(value: Any, field: str) -> bytes:
 
 _TEXTS = frozenset({str})
 _SCALARS = frozenset({str, int, bool, type(None)})
-_LISTED = _SCALARS | {list}
 
 
 def _flat(value: Any) -> bool:
@@ -44,11 +42,10 @@ def _flat(value: Any) -> bool:
         return type(value) in _SCALARS
     if not _TEXTS.issuperset(map(type, value)):
         return False
-    kinds = set(map(type, value.values()))
-    if kinds <= _SCALARS:
-        return True
-    lists = (item for item in value.values() if type(item) is list)
-    return kinds <= _LISTED and _SCALARS.issuperset(map(type, chain.from_iterable(lists)))
+    for item in value.values():
+        if type(item) not in _SCALARS and not (type(item) is list and _SCALARS.issuperset(map(type, item))):
+            return False
+    return True
 
 
 def _refuse_foreign(value: Any, field: str) -> None:
