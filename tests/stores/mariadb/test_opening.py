@@ -149,7 +149,7 @@ def test_a_pool_in_use_is_waited_for_and_then_named(url: str) -> None:
 def test_what_is_larger_than_the_server_takes_is_refused_by_its_size(server: MariadbServer, url: str) -> None:
     with server.connect("opening") as db:
         connection = MariadbWriteConnection(db, most_bytes=1000)
-        connection.begin("SELECT 1", "SELECT 2")
+        connection.begin("SELECT 1", "SELECT 2", 5)
         for _ in range(3):
             connection.write("SET @large = ?", ("x" * 900,))
         assert connection.fetch("SELECT LENGTH(@large)") == [(900,)], "in several packets"

@@ -3,6 +3,7 @@ commit, and goes with it in one packet: a transaction costs few round trips howe
 """
 
 import contextlib
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,8 +16,7 @@ from postroom.stores.sql.dialect import Bindings
 
 # Rows of one INSERT, in bytes: a long statement costs the server more than its parts.
 INSERT_BYTES = 512 * 1024
-# A process that stands still must not hold others up: its session is ended after so many seconds.
-_END_WHEN_STILL = b"SET SESSION idle_transaction_timeout = 5"
+_END_WHEN_STILL = b"SET SESSION idle_transaction_timeout = %d"
 _VALUES = " VALUES ("
 Rows = list[tuple[Any, ...]]
 
@@ -47,13 +47,21 @@ class MariadbWriteConnection:
         self._expected: list[tuple[int, int]] = []
         """Of those that wait, by their place: how many rows they must find."""
         self._depth = 0
+        self._heard_at = 0.0
+        self.silence_s = 0.0
+        """How long the server had not heard of it before the last packet."""
 
-    def begin(self, lock: str, first: str) -> Rows:
-        """Begin, wait for a lock, and ask the first question, which sees what was done until it was had."""
-        return run(self.db, [_END_WHEN_STILL, b"START TRANSACTION", lock.encode(), render(self.db, first)])[0]
+    def begin(self, lock: str, first: str, still_s: int) -> Rows:
+        """Begin, wait for a lock, and ask the first question, which sees what was done until it was had. The
+        server ends the session when it does not hear of it for so many seconds."""
+        statements = [_END_WHEN_STILL % still_s, b"START TRANSACTION", lock.encode(), render(self.db, first)]
+        found = run(self.db, statements)[0]
+        self._heard_at = time.monotonic()
+        return found
 
     def _execute(self, *statements: bytes) -> tuple[Rows, list[int]]:
         """With whatever waits, which goes first, in as few packets as the server takes."""
+        self.silence_s = time.monotonic() - self._heard_at
         waiting, self._waiting = [*self._waiting, *statements], []
         expected, self._expected = self._expected, []
         packet: list[bytes] = []
@@ -70,6 +78,7 @@ class MariadbWriteConnection:
             packet.append(statement)
             size += len(statement) + 1
         rows, counts = run(self.db, packet)
+        self._heard_at = time.monotonic()
         changed += counts
         if any(changed[place] != count for place, count in expected):
             raise Overtaken(MESSAGE_OVERTAKEN)
