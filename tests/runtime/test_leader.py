@@ -269,6 +269,44 @@ async def test_rounds_are_made_by_the_leader_and_sooner_when_it_is_woken(room: R
     await running
 
 
+async def test_the_lead_is_handed_over_also_when_finishing_fails(room: Room) -> None:
+    one, other = two(room)
+    work = Work()
+
+    async def fails() -> None:
+        raise StoreFull(path="db", reason="no space is left")
+
+    running = asyncio.create_task(one.run(work, finish=fails))
+    await until(lambda: work.working)
+    one.stop()
+    await running
+    assert await other.lead()
+
+
+async def test_a_lead_that_was_granted_while_whoever_asked_was_cancelled_is_handed_over(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = two(room)
+    run, asked, answered = room.run, asyncio.Event(), asyncio.Event()
+
+    async def slow(command: c.Command) -> Any:
+        granted = await run(command)
+        asked.set()
+        await answered.wait()
+        return granted
+
+    monkeypatch.setattr(room, "run", slow)
+    running = asyncio.create_task(one.run(Work()))
+    await asked.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    running.cancel()  # also whoever insists waits for the store
+    answered.set()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    assert await other.lead()
+
+
 class Finish:
     def __init__(self) -> None:
         self.calls = 0

@@ -226,6 +226,33 @@ async def test_two_readers_of_one_name_never_move_the_position_back(room: Room) 
     assert await asleep.open() == 8
 
 
+async def test_a_position_that_was_saved_while_its_reader_was_cancelled_is_known_to_it(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(room, 5)
+    reader = room.ledger_reader("mine", after=0, save_s=NEVER_S)
+    await reader.open()
+    run, asked, answered = room.run, asyncio.Event(), asyncio.Event()
+
+    async def slow(command: c.Command) -> Any:
+        outcome = await run(command)
+        asked.set()
+        await answered.wait()
+        return outcome
+
+    monkeypatch.setattr(room, "run", slow)
+    await reader.advance(3)
+    saving = asyncio.create_task(reader.save())
+    await asked.wait()
+    saving.cancel()
+    answered.set()
+    await asyncio.wait([saving])
+    assert saving.cancelled()
+    await reader.advance(4)
+    await reader.save()  # not refused as if another had moved it
+    assert await kept(room) == 4
+
+
 async def test_a_store_that_failed_is_asked_again_from_the_same_event(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from postroom.clock import Clock, micros
 from postroom.errors import PostroomError, StoreClosed
 from postroom.kernel import commands as c
+from postroom.runtime.settling import settle
 
 log = logging.getLogger("postroom.leader")
 
@@ -59,12 +60,11 @@ class Lease:
         self._asked_at = self._clock.now()
         return self._command(self.lease_s)
 
-    def record(self, granted: bool) -> bool:
+    def record(self, granted: bool) -> None:
         """What the store answered to the last request."""
         if granted and not self.leads:
             self.term += 1
         self._taken_at = self._asked_at if granted else None
-        return granted
 
     def resignation(self) -> c.Lead:
         self._taken_at = None
@@ -100,7 +100,7 @@ class Leader:
     async def lead(self) -> bool:
         """Whether this process leads now. Takes the leadership if it is free; renews it when it is time."""
         if self._lease.is_due:
-            self._lease.record(await self._room.run(self._lease.request()))
+            await settle(self._room.run(self._lease.request()), self._lease.record)
         return self._lease.leads
 
     async def resign(self) -> None:
@@ -141,9 +141,10 @@ class Leader:
                     log.exception("%s failed; it begins again", self._lease.name)
                     await _sleep(PAUSE_S, self._stopping)
         finally:
-            with contextlib.suppress(PostroomError):
-                if finish is not None and self.leads:
+            if finish is not None and self.leads:
+                with contextlib.suppress(PostroomError):
                     await finish()
+            with contextlib.suppress(PostroomError):
                 await self.resign()
 
     async def run_rounds(self, work: Callable[[], Awaitable[float]]) -> None:

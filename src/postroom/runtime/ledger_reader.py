@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from postroom.errors import EventsPruned
 from postroom.kernel import commands as c
 from postroom.kernel.ledger import Event
+from postroom.runtime.settling import settle
 
 if TYPE_CHECKING:
     from postroom.runtime.room import Room
@@ -93,8 +94,7 @@ class LedgerReader:
     async def commit(self, seq: int, commands: Sequence[c.Command]) -> list[Any]:
         """What follows from the events up to here, and the position, all or nothing."""
         unit = c.Unit(commands=(*commands, self._set_position(seq)), actor=self._room.actor, tenant="")
-        done = await self._room.run(unit)
-        self._note_saved(seq)
+        done = await settle(self._room.run(unit), lambda _: self._note_saved(seq))
         return done[:-1]
 
     async def save(self, *, hold: bool = True) -> None:
@@ -106,8 +106,7 @@ class LedgerReader:
             self._held_up = True
             return
         seq = self.position
-        await self._room.run(self._set_position(seq, hold=hold))
-        self._note_saved(seq)
+        await settle(self._room.run(self._set_position(seq, hold=hold)), lambda _: self._note_saved(seq))
 
     def _set_position(self, seq: int, *, hold: bool = True) -> c.SetPosition:
         return c.SetPosition(
