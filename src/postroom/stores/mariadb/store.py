@@ -31,6 +31,7 @@ from postroom.stores.mariadb.transaction import (
 from postroom.stores.mariadb.wakeups import LedgerWatcher, OwnEvents
 from postroom.stores.sql.contention import CommitUnknown
 from postroom.stores.sql.due_memo import DueMemo
+from postroom.stores.sql.patience import Patience
 from postroom.stores.sql.steady_time import SteadyTime
 
 log = logging.getLogger("postroom.mariadb")
@@ -43,10 +44,8 @@ BEGIN_READING = (
     b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )
-# A process that stands still must not hold others up: its session is ended after so many seconds. One that
-# was ended while it worked (a large batch, a busy machine) is given more time when it tries again.
+# Who is not heard of for so many seconds is taken for a process that stands still.
 STILL_S = 5
-MOST_STILL_S = 80
 # The server counts a little more than what is sent.
 PACKET_MARGIN = 1024
 FATE_S = 10.0
@@ -62,8 +61,7 @@ class MariadbStore:
         """The server's, unless a test has its own."""
         self._time = SteadyTime()
         self._begins_alone = threading.local()
-        self._still_s = threading.local()
-        """As above, of this thread's next transaction."""
+        self._patience = Patience(STILL_S)
         self._closed = False
         self._listener: LedgerWatcher | None = None
         self._own_events = OwnEvents()
@@ -91,7 +89,7 @@ class MariadbStore:
             alone = getattr(self._begins_alone, "value", False)
             connection = MariadbWriteConnection(db, self._most_bytes)
             lock = LOCK_VERSION if alone else LOCK_VERSION_SHARED
-            [(version, now, ledger_time)] = connection.begin(lock, READ_SQL["begin"], self._patience)
+            [(version, now, ledger_time)] = connection.begin(lock, READ_SQL["begin"], self._patience.seconds)
         except BaseException as error:
             self._give_back(db, error)
             raise
@@ -99,10 +97,6 @@ class MariadbStore:
         if self._clock is not None:
             now = self._clock.now()
         return MariadbTransaction(connection, version, self._time.steady(now, ledger_time), self._due_memo)
-
-    @property
-    def _patience(self) -> int:
-        return getattr(self._still_s, "value", STILL_S)
 
     def commit(self, tx: Transaction) -> None:
         assert isinstance(tx, MariadbTransaction)
@@ -116,7 +110,7 @@ class MariadbStore:
             self._pool.give_back(tx.connection.db, lost=True)
         else:
             self._pool.give_back(tx.connection.db, lost=False)
-        self._still_s.value = STILL_S
+        self._patience.reset()
         if last is not None:
             self._own_events.note(last.seq, tx.told)
 
@@ -150,8 +144,7 @@ class MariadbStore:
     def rollback(self, tx: Transaction) -> None:
         assert isinstance(tx, MariadbTransaction)
         self._begins_alone.value = tx.must_wait
-        if tx.connection.silence_s >= self._patience:
-            self._still_s.value = min(4 * self._patience, MOST_STILL_S)
+        self._patience.extend_after(tx.connection.silence_s)
         error: BaseException | None = None
         try:
             tx.connection.rollback()

@@ -3,6 +3,7 @@ commit, so that a transaction costs few round trips however many statements it h
 """
 
 import contextlib
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -21,8 +22,9 @@ TEXT = 25
 # A server that is cut off is given up after 11 seconds, unless the address says otherwise.
 _ALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 11_000}
 # The server gives a client up that is cut off, as soon; on sockets of one machine this does nothing.
-_SESSION = """
-SET idle_in_transaction_session_timeout = '20s';
+IDLE_S = 20
+_SESSION = f"""
+SET idle_in_transaction_session_timeout = '{IDLE_S}s';
 SET lock_timeout = '30s';
 SET tcp_keepalives_idle = 5;
 SET tcp_keepalives_interval = 2;
@@ -30,8 +32,12 @@ SET tcp_keepalives_count = 3;
 SET tcp_user_timeout = '11s';
 """
 # The same for one transaction, where a pool gives each to another session.
-_TRANSACTION = """
-SELECT set_config('idle_in_transaction_session_timeout', '20s', true), set_config('lock_timeout', '30s', true)
+_TRANSACTION = f"""
+SELECT set_config('idle_in_transaction_session_timeout', '{IDLE_S}s', true), set_config('lock_timeout', '30s', true)
+"""
+# Of one transaction that was ended before although its process worked.
+_MORE_TIME = """
+SELECT set_config('application_name', $1, true), set_config('idle_in_transaction_session_timeout', $2, true)
 """
 # Looks whether the client is still there also while it waits for a lock.
 _SINCE_14 = "SET client_connection_check_interval = '5s'"
@@ -117,24 +123,38 @@ class PostgresWriteConnection:
         self.writes = 0
         """How many statements were to change something."""
         self._waiting: list[tuple[str, Sequence[Bindings], int | None]] = []
+        self._heard_at = 0.0
 
-    def begin(self, lock: str, bindings: Bindings, first: str) -> list[tuple[Any, ...]]:
-        """Begin, wait for a lock, and ask the first question, which sees what was done until it was had."""
+    @property
+    def silence_s(self) -> float:
+        """For how long the server has not heard of it."""
+        return time.monotonic() - self._heard_at
+
+    def begin(self, lock: str, first: str, more_time: tuple[str, int] | None = None) -> list[tuple[Any, ...]]:
+        """Begin, wait for a lock, and ask the first question, which sees what was done until it was had.
+        With `more_time` it goes by another name, and the server waits for so many seconds."""
         with self.db.pipeline():
             self.db.execute("BEGIN")
             if self._is_pooled:
                 self.db.execute(_TRANSACTION)
-            self.db.execute(translate(lock), bindings)  # type: ignore[arg-type]
+            if more_time is not None:
+                name, seconds = more_time
+                self.db.execute(_MORE_TIME, (name, f"{max(seconds, IDLE_S)}s"))
+            self.db.execute(translate(lock))  # type: ignore[arg-type]
             cursor = self.db.execute(translate(first))  # type: ignore[arg-type]
+        self._heard_at = time.monotonic()
         return cursor.fetchall()
 
     def _execute(self, sql: str, bindings: Bindings) -> psycopg.Cursor[Any]:
         """With whatever waits, which goes first."""
         if not self._waiting:
-            return self.db.execute(translate(sql), bindings, binary=True)  # type: ignore[arg-type]
+            cursor = self.db.execute(translate(sql), bindings, binary=True)  # type: ignore[arg-type]
+            self._heard_at = time.monotonic()
+            return cursor
         with self.db.pipeline():
             expected = self._send_waiting()
             cursor = self.db.execute(translate(sql), bindings, binary=True)  # type: ignore[arg-type]
+        self._heard_at = time.monotonic()
         if any(each.rowcount != count for each, count in expected):
             raise Overtaken(MESSAGE_OVERTAKEN)
         return cursor

@@ -30,7 +30,7 @@ from postroom.stores.postgres.connection import (
 from postroom.stores.postgres.dialect import READ_SQL
 from postroom.stores.postgres.errors import classify, is_lost
 from postroom.stores.postgres.floors import Floors
-from postroom.stores.postgres.frozen import NAME
+from postroom.stores.postgres.frozen import NAME, STILL_S
 from postroom.stores.postgres.migrate import check_whole, migrate
 from postroom.stores.postgres.sealing import BY_ROW, SealingWatch
 from postroom.stores.postgres.transaction import (
@@ -43,6 +43,7 @@ from postroom.stores.postgres.wakeups import Listener
 from postroom.stores.sql.contention import CommitUnknown
 from postroom.stores.sql.due_memo import DueMemo
 from postroom.stores.sql.gathered_news import GatheredNews
+from postroom.stores.sql.patience import Patience
 from postroom.stores.sql.steady_time import SteadyTime
 
 log = logging.getLogger("postroom.postgres")
@@ -70,6 +71,7 @@ class PostgresStore:
         """By which this process knows its own notifications."""
         self._options = {**connect_options(url), "application_name": name_sessions(url, self._name)}
         self._begins_alone = threading.local()
+        self._patience = Patience(STILL_S)
         self._closed = False
         self._listener: Listener | None = None
         self._is_pooled = False
@@ -125,7 +127,9 @@ class PostgresStore:
             alone = getattr(self._begins_alone, "value", False)
             connection = PostgresWriteConnection(db, is_pooled=self._is_pooled)
             lock = LOCK_VERSION if alone else LOCK_VERSION_SHARED
-            [(version, now, ledger_time, sealed_by)] = connection.begin(lock, (), READ_SQL["begin"])
+            [(version, now, ledger_time, sealed_by)] = connection.begin(
+                lock, READ_SQL["begin"], self._more_time()
+            )
         except BaseException as error:
             self._give_back(db, error)
             raise
@@ -145,6 +149,12 @@ class PostgresStore:
             folds=self._must_fold(),
         )
 
+    def _more_time(self) -> tuple[str, int] | None:
+        if not self._patience.is_longer:
+            return None
+        seconds = self._patience.seconds
+        return f"{self._options['application_name']}{seconds:02d}", seconds
+
     def _must_fold(self) -> bool:
         """Now and then, since adding up changes rows that every commit would change otherwise."""
         now = time.monotonic()
@@ -162,6 +172,7 @@ class PostgresStore:
             if number is None or not is_lost(error):
                 raise
             self._find_out(number, error)
+        self._patience.reset()
         self._pool.putconn(tx.connection.db)
         if tx.has_news:
             self._news.tell(tx.woken)
@@ -199,16 +210,17 @@ class PostgresStore:
     def rollback(self, tx: Transaction) -> None:
         assert isinstance(tx, PostgresTransaction)
         self._begins_alone.value = tx.must_wait
-        db = tx.connection.db
+        db, silence_s = tx.connection.db, tx.connection.silence_s
         error: BaseException | None = None
         try:
             tx.connection.rollback()
         except psycopg.Error as failed:
             error = failed
-        self._give_back(db, error)
+        if self._give_back(db, error):
+            self._patience.extend_after(silence_s)
 
-    def _give_back(self, db: psycopg.Connection, error: BaseException | None) -> None:
-        """One that is not fit for use is closed, and others that went with it are looked for."""
+    def _give_back(self, db: psycopg.Connection, error: BaseException | None) -> bool:
+        """Whether it was lost. One that is not fit for use is closed, and others that went with it are looked for."""
         lost = db.broken or (isinstance(error, psycopg.Error) and is_lost(error))
         if not lost and error is not None:
             try:
@@ -221,6 +233,7 @@ class PostgresStore:
         if lost and not self._closed:
             with contextlib.suppress(psycopg.Error, PoolTimeout):
                 self._pool.check()
+        return lost
 
     def classify(self, error: Exception) -> tuple[StoreFault, Exception]:
         return classify(error, self._place)
