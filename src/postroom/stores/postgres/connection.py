@@ -33,7 +33,8 @@ SET tcp_user_timeout = '11s';
 """
 # The same for one transaction, where a pool gives each to another session.
 _TRANSACTION = f"""
-SELECT set_config('idle_in_transaction_session_timeout', '{IDLE_S}s', true), set_config('lock_timeout', '30s', true)
+SELECT set_config('idle_in_transaction_session_timeout', '{IDLE_S}s', true),
+    set_config('lock_timeout', '30s', true)
 """
 # Of one transaction that was ended before although its process worked.
 _MORE_TIME = """
@@ -76,7 +77,7 @@ def adapt(db: psycopg.Connection) -> None:
 def set_up(db: psycopg.Connection) -> None:
     """What every session needs besides."""
     adapt(db)
-    db.execute(_SESSION)
+    db.execute(_SESSION)  # type: ignore[arg-type]
     if db.info.server_version >= _HAS_CHECK:
         # Not every system that the server may run on can do it.
         with contextlib.suppress(psycopg.errors.InvalidParameterValue):
@@ -136,7 +137,7 @@ class PostgresWriteConnection:
         with self.db.pipeline():
             self.db.execute("BEGIN")
             if self._is_pooled:
-                self.db.execute(_TRANSACTION)
+                self.db.execute(_TRANSACTION)  # type: ignore[arg-type]
             if more_time is not None:
                 name, seconds = more_time
                 self.db.execute(_MORE_TIME, (name, f"{max(seconds, IDLE_S)}s"))

@@ -220,7 +220,7 @@ class PostgresStore:
             self._patience.extend_after(silence_s)
 
     def _give_back(self, db: psycopg.Connection, error: BaseException | None) -> bool:
-        """Whether it was lost. One that is not fit for use is closed, and others that went with it are looked for."""
+        """Whether it was lost. One not fit for use is closed, and others lost with it are looked for."""
         lost = db.broken or (isinstance(error, psycopg.Error) and is_lost(error))
         if not lost and error is not None:
             try:
