@@ -26,6 +26,7 @@ from htpy import (
     textarea,
 )
 
+from postroom.kernel.states import State
 from postroom.portal.files import file_url
 from postroom.portal.icons import draw_icon
 from postroom.portal.markdown import render_answer, render_markdown
@@ -77,7 +78,10 @@ async def _agent(visit: PortalVisit, agent: str, working: list[TurnInProgress]) 
         older = a(".link.small", href=f"/chat?with={quote(agent)}&before={lines[0].number}")[
             "Show what came before"
         ]
-    live = [_writing(each, visit.now) for each in working if each.agent == agent]
+    # A turn may have ended since it was looked for; then its answer stands among the lines.
+    over = {each.number for each in lines if not each.is_agent and each.state != State.CLAIMED}
+    turns = [each for each in working if each.agent == agent and each.number not in over]
+    live = [_writing(each, visit.now) for each in turns]
     said: Node = [_said(each, visit.now) for each in lines]
     if not lines and not live:
         said = show_empty(
