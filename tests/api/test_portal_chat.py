@@ -1,23 +1,33 @@
 """What the chat page shows of a turn that ends while the page is made."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import pytest
 
 from postroom.services import callers
-from postroom.services.chats import ChatService, TurnInProgress
+from postroom.services.chats import ChatLine, ChatService, TurnInProgress
 from postroom.services.conversations import Draft
 from tests.api.house import House, opened
+
+T = TypeVar("T")
 
 OWNER = callers.owner()
 SLOW = {"rules": [{"reply": "Here it is.", "seconds": 0.5}]}
 
 
-async def _read(house: House) -> list[Any]:
+async def _read(house: House) -> list[ChatLine]:
     return await house.deps.services.chats.read(OWNER, "coder")
+
+
+async def _find(ask: Callable[[], Awaitable[list[T]]]) -> list[T]:
+    while True:
+        if found := await ask():
+            return found
+        await asyncio.sleep(0.01)
 
 
 async def test_an_answer_is_not_shown_twice_when_its_turn_ends_meanwhile(
@@ -28,12 +38,13 @@ async def test_an_answer_is_not_shown_twice_when_its_turn_ends_meanwhile(
 
     async def look_and_wait(self: ChatService, *args: Any) -> list[TurnInProgress]:
         """What is told is what was, and the answer is there before anything else is asked."""
-        while not (found := await look(self, *args)):
-            await asyncio.sleep(0.01)
+        found = await _find(lambda: look(self, *args))
         seen.extend(found)
-        while not any(line.is_agent for line in await _read(house)):
-            await asyncio.sleep(0.01)
+        await _find(answers)
         return found
+
+    async def answers() -> list[ChatLine]:
+        return [line for line in await _read(house) if line.is_agent]
 
     async with opened(tmp_path, script=SLOW) as house, asyncio.timeout(60):
         link = (await house.http.post("/api/login-link")).json()["url"]
