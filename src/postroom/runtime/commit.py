@@ -29,7 +29,8 @@ log = logging.getLogger("postroom.committer")
 
 MOST_COMMANDS = 2000
 MOST_WEIGHT = 20_000
-SLOW_COMMIT_S = 0.002
+# A commit that takes longer is left to another thread; to hand over a shorter one takes as long as it does.
+QUICK_COMMIT_S = 0.001
 # Before each try after the first: short enough for a deadlock, long enough together for a server's restart.
 PAUSES_S = (0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 4.0)
 
@@ -50,21 +51,15 @@ class CommitRequest:
 class PendingCommit:
     """A transaction that is carried out but not yet committed."""
 
-    __slots__ = ("applied", "commands", "deliver", "started", "tx")
+    __slots__ = ("applied", "commands", "deliver", "tx")
 
     def __init__(
-        self,
-        tx: Transaction,
-        commands: Sequence[Command],
-        applied: AppliedGroup,
-        deliver: Deliver,
-        started: float,
+        self, tx: Transaction, commands: Sequence[Command], applied: AppliedGroup, deliver: Deliver
     ) -> None:
         self.tx = tx
         self.commands = commands
         self.applied = applied
         self.deliver = deliver
-        self.started = started
 
 
 class Committer:
@@ -80,7 +75,7 @@ class Committer:
         self._writing = threading.Lock()
         self._gate = threading.Lock()
         self._closed = False
-        self._pace_s = 0.0
+        self._commit_s = 0.0
         self._is_closing = threading.Event()
         self.checks = CheckRunner()
         self._deferred = DeferredQueue(self.checks, self._submit_answered)
@@ -115,7 +110,7 @@ class Committer:
 
     def try_now(self, commands: Sequence[Command]) -> list[CommandOutcome] | None:
         """Commit on this thread when nobody else is writing or waiting and the disk is quick; else None."""
-        if self._pace_s > SLOW_COMMIT_S or not self._take():
+        if self._commit_s > QUICK_COMMIT_S or not self._take():
             return None
         try:
             return self._commit(self._engine, commands)
@@ -130,7 +125,6 @@ class Committer:
         """
         if not self._take():
             return False
-        started = time.perf_counter()
         try:
             tx = self._store.begin()
             try:
@@ -146,7 +140,7 @@ class Committer:
         except BaseException:
             self._writing.release()
             raise
-        self._halves.put(PendingCommit(tx, commands, applied, deliver, started))
+        self._halves.put(PendingCommit(tx, commands, applied, deliver))
         return True
 
     def _take(self) -> bool:
@@ -200,13 +194,13 @@ class Committer:
         """The second half of `try_half`, which left the writing to this thread."""
         try:
             try:
-                self._store.commit(half.tx)
+                self._save(half.tx)
             except Exception:
                 self._rollback(half.tx)
                 outcomes = self._one_by_one(self._engine, half.commands)
             else:
                 outcomes = half.applied.outcomes
-                self._committed(half.started, half.applied)
+                self._wake(half.applied)
         finally:
             self._writing.release()
         _hand_back(half.deliver, outcomes)
@@ -287,15 +281,14 @@ class Committer:
         return error
 
     def _try(self, engine: Engine, commands: Sequence[Command], answers: Answers) -> list[CommandOutcome]:
-        started = time.perf_counter()
         tx = self._store.begin()
         try:
             applied = engine.apply(tx, commands, answers)
-            self._store.commit(tx)
+            self._save(tx)
         except BaseException:
             self._rollback(tx)
             raise
-        self._committed(started, applied)
+        self._wake(applied)
         return applied.outcomes
 
     def _try_again(
@@ -321,11 +314,15 @@ class Committer:
         except Exception:
             log.exception("a transaction could not be rolled back")
 
-    def _committed(self, started: float, applied: AppliedGroup) -> None:
-        """Wake who waits. It is committed: whatever goes wrong here must not look like a failure of it.
+    def _save(self, tx: Transaction) -> None:
+        started = time.perf_counter()
+        self._store.commit(tx)
+        self._commit_s += (time.perf_counter() - started - self._commit_s) * 0.2
+
+    def _wake(self, applied: AppliedGroup) -> None:
+        """Who waits. It is committed: whatever goes wrong here must not look like a failure of it.
 
         Readers of the ledger sleep on when it has nothing new, as after a claim that found nothing."""
-        self._pace_s += (time.perf_counter() - started - self._pace_s) * 0.2
         try:
             if applied.woken:
                 self._wakeups.wake(applied.woken)

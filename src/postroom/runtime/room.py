@@ -131,24 +131,22 @@ class Room:
             return
         committer = self._core.committer
         commands = [command for command, _ in batch]
+        is_heavy = len(commands) > 1 and weight(commands) > HEAVY
         self._in_flight += 1
+
+        def deliver(outcomes: list[CommandOutcome]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody waits any more
+                loop.call_soon_threadsafe(self._answered, loop, batch, outcomes)
+
         try:
-            if len(batch) == 1:
-                outcomes = committer.try_now(commands)
-                if outcomes is not None:
-                    self._in_flight -= 1
-                    self._resolve(batch, outcomes)
-                    return
-
-            def deliver(outcomes: list[CommandOutcome]) -> None:
-                with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody waits any more
-                    loop.call_soon_threadsafe(self._answered, loop, batch, outcomes)
-
-            if weight(commands) > HEAVY or not committer.try_half(commands, deliver):
+            outcomes = None if is_heavy else committer.try_now(commands)
+            if outcomes is None and (is_heavy or not committer.try_half(commands, deliver)):
                 committer.submit(CommitRequest(commands, deliver))
         except Exception as error:
             # Closed, or something unforeseen: whoever waits is told, and the next batch goes on.
-            self._answered(loop, batch, [CommandOutcome(error=error) for _ in batch])
+            outcomes = [CommandOutcome(error=error) for _ in batch]
+        if outcomes is not None:
+            self._answered(loop, batch, outcomes)
 
     def _answered(
         self, loop: asyncio.AbstractEventLoop, batch: list[Pending], outcomes: list[CommandOutcome]
