@@ -1,6 +1,6 @@
 """What a transaction has gathered and not yet sent to the store; it is sent set by set."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 import msgspec
 
@@ -26,6 +26,8 @@ class KeysTaken(Exception):
 class Changes(msgspec.Struct, eq=False):
     batches: list[NewMessages | UniformMessages] = []
     rows: dict[str, tuple[Row, Shape]] = {}
+    alike: tuple[Sequence[Row], Shape] | None = None
+    """Different rows that change in the same way, while nothing else does."""
     events: list[EventDraft] = []
     counts: dict[CountKey, int] = {}
     facts: dict[FactKey, tuple[Fact, int]] = {}
@@ -36,14 +38,18 @@ class Changes(msgspec.Struct, eq=False):
     def __bool__(self) -> bool:
         return bool(
             self.events
-            or self.batches
-            or self.rows
+            or self.has_messages
             or self.counts
             or self.facts
             or self.records
             or self.audit
             or self._budgets
         )
+
+    @property
+    def has_messages(self) -> bool:
+        """New ones, or changes of any."""
+        return bool(self.batches or self.alike or self.rows)
 
     @property
     def budgets(self) -> BudgetChanges:
@@ -58,18 +64,26 @@ class Changes(msgspec.Struct, eq=False):
 
     def touch(self, row: Row, shape: Shape) -> None:
         """A row that changes in more than one way is written whole."""
+        if self.alike is not None:
+            self._note_each()
         known = self.rows.get(row.id)
         if known is not None and known[1] is not shape:
             shape = Shape.MOVED if Shape.MOVED in (shape, known[1]) else Shape.CHANGED
         self.rows[row.id] = (row, shape)
 
-    def touch_all(self, rows: Collection[Row], shape: Shape) -> None:
+    def touch_all(self, rows: Sequence[Row], shape: Shape) -> None:
         """Different rows that change in the same way."""
-        if self.rows:
+        if self.rows or self.alike is not None:
             for row in rows:
                 self.touch(row, shape)
         else:
-            self.rows = {row.id: (row, shape) for row in rows}
+            self.alike = (rows, shape)
+
+    def _note_each(self) -> None:
+        assert self.alike is not None
+        (rows, shape), self.alike = self.alike, None
+        for row in rows:
+            self.rows[row.id] = (row, shape)
 
     def count(self, key: CountKey, delta: int) -> None:
         self.counts[key] = self.counts.get(key, 0) + delta
@@ -102,6 +116,8 @@ class Changes(msgspec.Struct, eq=False):
     def merge(self, later: "Changes") -> None:
         for batch in later.batches:
             self.add(batch)
+        if later.alike is not None:
+            self.touch_all(*later.alike)
         for row, shape in later.rows.values():
             self.touch(row, shape)
         self.events += later.events
@@ -123,6 +139,9 @@ class Changes(msgspec.Struct, eq=False):
             batches, self.batches = self.batches, []
             if tx.insert(batches):
                 raise KeysTaken
+        if self.alike is not None:
+            (rows, shape), self.alike = self.alike, None
+            tx.update(rows, shape)
         if self.rows:
             touched, self.rows = self.rows, {}
             by_shape: dict[Shape, list[Row]] = {}

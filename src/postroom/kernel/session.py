@@ -158,10 +158,8 @@ class Session(msgspec.Struct, eq=False):
             self.flush()
 
     def _flush_messages(self) -> None:
-        for changes in (self.changes, *self._outer):
-            if changes.batches or changes.rows:
-                self.flush()
-                return
+        if self.changes.has_messages or (self._outer and any(outer.has_messages for outer in self._outer)):
+            self.flush()
 
     def adopt(self, row: Row) -> Row:
         known = self._rows.get(row.id)

@@ -74,8 +74,8 @@ class ClaimRun:
         if command.worker not in self._workers:
             checks.check_text("worker", command.worker, ctx.limits)
             self._workers.add(command.worker)
-        if not all(checks.is_text(each) for each in command.ids) or len(command.ids) > ctx.limits.claim_batch:
-            raise InvalidField("ids", f"must be ids of messages, at most {ctx.limits.claim_batch}")
+        if command.ids:
+            _check_ids(ctx, command.ids)
         if command.labels:
             checks.check_labels(dict(command.labels), ctx.limits)
         self._next_at = self._last = None
@@ -221,9 +221,10 @@ class ClaimRun:
         """What is in stock of these lines is still to be had by others."""
         self.end()
         self._last = None
-        for other in [other for other in self._stock if not set(other).isdisjoint(lines)]:
-            del self._stock[other]
-            self._dry.discard(other)
+        if self._stock:
+            for other in [other for other in self._stock if not set(other).isdisjoint(lines)]:
+                del self._stock[other]
+                self._dry.discard(other)
 
     def _expire(self, rows: list[Row]) -> None:
         """What they were to be followed by may change with them, so it is looked at anew."""
@@ -266,6 +267,12 @@ def _limit(ctx: TransitionContext, command: c.Claim) -> int:
         return most
     checks.check_count("limit", command.limit, least=1, most=most)
     return command.limit
+
+
+def _check_ids(ctx: TransitionContext, ids: Sequence[str]) -> None:
+    most = ctx.limits.claim_batch
+    if len(ids) > most or not all(map(checks.is_text, ids)):
+        raise InvalidField("ids", f"must be ids of messages, at most {most}")
 
 
 def _line(ctx: TransitionContext, queue: Queue, command: c.Claim) -> int:

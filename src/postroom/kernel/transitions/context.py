@@ -6,7 +6,7 @@ what happens most), so each is checked against the state table, counted, and rec
 
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import groupby
@@ -345,7 +345,7 @@ class TransitionContext:
         subscription = rows[0].subscription_id or 0
         changes.shift(queue.id, subscription, "pending", "claimed", len(rows))
 
-    def complete(self, rows: Collection[Row], actor: str) -> None:
+    def complete(self, rows: Sequence[Row], actor: str) -> None:
         """`move` of claimed rows to completed, which is what happens to most."""
         now, changes = self.now, self.session.changes
         for (queue_id, subscription), group in groupby(rows, key=_PLACE):
@@ -354,6 +354,8 @@ class TransitionContext:
             is_limited = queue.settings.concurrency is not None
             is_ruled = subscription is None and self.has_rules(queue.scope_id)
             is_awaited = subscription is None and queue.scope_id in self.awaited_scopes()
+            is_followed = is_limited or is_ruled or is_awaited
+            scope, slug = queue.scope, queue.slug
             # Only now: to look these up may have sent what was gathered so far.
             append = changes.events.append
             for row in group:
@@ -367,8 +369,8 @@ class TransitionContext:
                         now,
                         "message.completed",
                         row.tenant,
-                        queue.scope,
-                        queue.slug,
+                        scope,
+                        slug,
                         row.id,
                         row.correlation_id,
                         row.causation_id,
@@ -377,12 +379,13 @@ class TransitionContext:
                     )
                 )
                 count += 1
-                if is_limited:
-                    self.woken[row.line] += 1
-                if is_ruled:
-                    self._trigger(row, Change.COMPLETED)
-                if is_awaited:
-                    self.awaited.append(row.id)
+                if is_followed:
+                    if is_limited:
+                        self.woken[row.line] += 1
+                    if is_ruled:
+                        self._trigger(row, Change.COMPLETED)
+                    if is_awaited:
+                        self.awaited.append(row.id)
             changes.shift(queue_id, subscription or 0, "claimed", "completed", count)
         changes.touch_all(rows, Shape.COMPLETED)
 

@@ -46,7 +46,7 @@ class CompletionRun:
     def end(self) -> None:
         if self._plain:
             rows, self._plain = self._plain, {}
-            self._ctx.complete(rows.values(), self._actor)
+            self._ctx.complete(list(rows.values()), self._actor)
 
     def take(self, message_id: str, token: str, result: Any) -> Row | None:
         """Ends the work. Saying it again with the same token is no error: a lost answer may be retried.

@@ -138,6 +138,10 @@ class MessageWrites(MessageReads, SqlWrites):
 
     def _insert_rows(self, rows: list[Row], contents: list[Content]) -> None:
         self._number(rows)
+        if len(rows) == 1:
+            self._out.write(self._sql["insert_message"], _astuple(rows[0]))
+            self._out.write(self._sql["insert_content"], (rows[0].seq, *_astuple(contents[0])))
+            return
         self._out.write_many(self._sql["insert_message"], map(_astuple, rows))
         numbered = ((row.seq, *_astuple(content)) for row, content in zip(rows, contents, strict=True))
         self._out.write_many(self._sql["insert_content"], numbered)

@@ -75,7 +75,7 @@ class SqliteStore:
         self._lock: OwnerLock | None = None
         self._heads: SignedHeads | None = None
         self._keeper: HeadKeeper | None = None
-        self._tx: tuple[SqliteTransaction, WriteConnection] | None = None
+        self._tx: SqliteTransaction | None = None
         self._memory: WriterMemory | None = None
         self._version = 0
         self._writer_use = threading.Lock()
@@ -192,9 +192,8 @@ class SqliteStore:
             if self._memory is None:
                 self._version += 1
                 self._memory = WriterMemory(ReadConnection(self._db), self._version)
-            memory, db = self._memory, WriteConnection(self._db)
-            tx = SqliteTransaction(db, memory, self._time.steady(self._clock.now(), memory.head.time))
-            self._tx = (tx, db)
+            now = self._time.steady(self._clock.now(), self._memory.head.time)
+            tx = self._tx = SqliteTransaction(WriteConnection(self._db), self._memory, now)
         except BaseException as error:
             self._memory = None
             self._writer_use.release()
@@ -202,30 +201,30 @@ class SqliteStore:
         return tx
 
     def commit(self, tx: Transaction) -> None:
-        assert self._tx is not None
-        mine, db = self._tx
+        mine = self._tx
+        assert mine is not None
         assert tx is mine
         try:
             mine.finish()
-            db.commit()
+            mine.writer.commit()
         except apsw.Error as error:
             raise self._name_error(error) from error
         mine.settle()
-        self._version = mine._memory.version
+        self._version = mine.memory.version
         self._tx = None
         self._writer_use.release()
 
     def rollback(self, tx: Transaction) -> None:
         """Also after a commit that failed: what is in the file then must be looked at anew."""
-        assert self._tx is not None
-        mine, db = self._tx
+        mine = self._tx
+        assert mine is not None
         assert tx is mine
         self._tx = None
-        if db.is_open:
+        if mine.writer.is_open:
             self._memory = None
         try:
             with translated(self._name):
-                db.rollback()
+                mine.writer.rollback()
         finally:
             self._writer_use.release()
 

@@ -5,8 +5,8 @@ the end of the chain, the next numbers, counts, and when something comes due.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -37,8 +37,9 @@ _astuple = msgspec.structs.astuple
 _copy = msgspec.structs.replace
 # Later than any moment: nothing comes due.
 NEVER = 2**62
-FIGURES_AT_ONCE = 8
 MOST_CLAIMED = 10_000
+FIGURE_FIELDS, FIGURES_AT_ONCE = 7, 8
+MOST_BOUND = FIGURE_FIELDS * FIGURES_AT_ONCE
 # One statement for so many rows: what a list bound as JSON would cost is more than the rows.
 ADD_FIGURES = [
     SQL["add_figures"].replace("(?, ?, ?, ?, ?, ?, ?)", ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * rows))
@@ -100,8 +101,8 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
     _is_renewed = False
 
     def __init__(self, db: WriteConnection, memory: WriterMemory, now: int) -> None:
-        self._db = self._out = self._writer = self.connection = db
-        self._memory = memory
+        self._db = self._out = self.writer = self.connection = db
+        self.memory = memory
         self.now = now
         self.version = memory.version
         self.woken: Mapping[int, int] = {}
@@ -117,42 +118,49 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
 
     def finish(self) -> None:
         """Add what only the end knows; it goes with the commit."""
-        head, before = self._chaining.head, self._memory.head
-        self._head = head
-        rows: list[tuple[Any, ...]] = [(*key, n, None, None, None) for key, n in self._deltas.items() if n]
-        if head.seq != before.seq or self._message_seq != self._memory.message_seq:
-            rows.append((0, 0, "head", head.seq - before.seq, head.hash, head.time, self._message_seq))
-        for start in range(0, len(rows), FIGURES_AT_ONCE):
-            some = rows[start : start + FIGURES_AT_ONCE]
-            self._writer.write(ADD_FIGURES[len(some)], tuple(chain.from_iterable(some)))
+        memory, bound = self.memory, []
+        for key, n in self._deltas.items():
+            if n:
+                bound += (*key, n, None, None, None)
+        head, message_seq = self._chaining.head, self._message_seq
+        events = head.seq - memory.head.seq
+        if events or message_seq != memory.message_seq:
+            self._head = head
+            bound += (0, 0, "head", events, head.hash, head.time, message_seq)
+        for start in range(0, len(bound), MOST_BOUND):
+            some = bound[start : start + MOST_BOUND]
+            self.writer.write(ADD_FIGURES[len(some) // FIGURE_FIELDS], some)
 
     def settle(self) -> None:
         """The commit has happened: what was gathered is now what is known."""
-        memory = self._memory
+        memory = self.memory
         memory.head = self._head
         memory.message_seq = self._message_seq
         memory.record_seq = self._record_seq
         memory.next_due = self._next_due
-        memory.version += self._is_renewed
+        if self._is_renewed:
+            memory.version += 1
         if self._claimed:
             self._remember_claimed()
-        for (queue_id, subscription_id, state), n in self._deltas.items():
-            counted = memory.counts.get(queue_id)
-            if counted is not None:
-                counted[subscription_id, state] = counted.get((subscription_id, state), 0) + n
+        if memory.counts:
+            for (queue_id, subscription_id, state), n in self._deltas.items():
+                counted = memory.counts.get(queue_id)
+                if counted is not None:
+                    counted[subscription_id, state] = counted.get((subscription_id, state), 0) + n
 
     def _remember_claimed(self) -> None:
-        claimed = self._memory.claimed
+        claimed = self.memory.claimed
         claimed |= self._claimed
-        for message_id in list(islice(claimed, max(0, len(claimed) - MOST_CLAIMED))):
-            del claimed[message_id]
+        if len(claimed) > MOST_CLAIMED:
+            for message_id in list(islice(claimed, len(claimed) - MOST_CLAIMED)):
+                del claimed[message_id]
 
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
         head, message_seq, deltas = self._chaining.head, self._message_seq, dict(self._deltas)
         claimed = dict(self._claimed)
         try:
-            with self._writer.savepoint():
+            with self.writer.savepoint():
                 yield
         except BaseException:
             self._chaining = Chaining(head)
@@ -199,20 +207,20 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
             row.id = ids[0]
             row.correlation_id = row.correlation_id or ids[0]
             content.body = batch.bodies[0]
-            self._writer.write(SQL["insert_message"], _astuple(row))
-            self._writer.write(SQL["insert_content"], (first, *_astuple(content)))
+            self.writer.write(SQL["insert_message"], _astuple(row))
+            self.writer.write(SQL["insert_content"], (first, *_astuple(content)))
             return
-        self._writer.write(SQL["insert_uniform"], (*_astuple(row), jsontext.text(ids)))
+        self.writer.write(SQL["insert_uniform"], (*_astuple(row), jsontext.text(ids)))
         values = _astuple(content)
         before, after = values[:_BODY], values[_BODY + 1 :]
-        self._writer.write_many(
+        self.writer.write_many(
             SQL["insert_content"],
             [(number, *before, body, *after) for number, body in enumerate(batch.bodies, first)],
         )
 
     def rows(self, message_ids: Sequence[str]) -> list[Row]:
         """What is remembered is given once: whoever has it may change it. So it is a row of its own."""
-        claimed = self._memory.claimed
+        claimed = self.memory.claimed
         known = [_copy(row) for each in message_ids if (row := claimed.pop(each, None)) is not None]
         if len(known) == len(message_ids):
             return known
@@ -222,15 +230,16 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
     def update(self, rows: Sequence[Row], shape: Shape) -> None:
         self._watch(rows)
         if shape is Shape.CLAIMED:
-            self._claimed |= {row.id: row for row in rows}
+            for row in rows:
+                self._claimed[row.id] = row
         else:
-            self._forget(row.id for row in rows)
+            for row in rows:
+                self._forget(row.id)
         super().update(rows, shape)
 
-    def _forget(self, message_ids: Iterable[str]) -> None:
-        for message_id in message_ids:
-            self._memory.claimed.pop(message_id, None)
-            self._claimed.pop(message_id, None)
+    def _forget(self, message_id: str) -> None:
+        self.memory.claimed.pop(message_id, None)
+        self._claimed.pop(message_id, None)
 
     def _save_claimed(self, rows: Sequence[Row]) -> None:
         first = rows[0]
@@ -242,29 +251,29 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
             lease, now, nonce = first.lease_until, first.claimed_at, first.token.partition("-")[2]
             numbers = jsontext.text([row.seq for row in rows])
             bindings = (lease, lease, now, now, nonce, first.claimed_by, numbers)
-            self._writer.write(SQL["save_claimed_alike"], bindings)
+            self.writer.write(SQL["save_claimed_alike"], bindings)
             return
         claims = [
             (row.seq, row.lease_until, row.claimed_at, row.attempts, row.claims, row.token, row.claimed_by)
             for row in rows
         ]
-        self._writer.write(SQL["save_claimed_list"], (jsontext.text(claims),))
+        self.writer.write(SQL["save_claimed_list"], (jsontext.text(claims),))
 
     def _save_extended(self, rows: Sequence[Row]) -> None:
         leases = jsontext.text([(row.seq, row.lease_until) for row in rows])
-        self._writer.write(SQL["save_extended_list"], (self.now, leases))
+        self.writer.write(SQL["save_extended_list"], (self.now, leases))
 
     def _save_completed(self, rows: Sequence[Row]) -> None:
         if len(rows) == 1:
             [row] = rows
             bindings = (row.finished_at, row.finished_at, row.result, row.seq)
-            self._writer.write(SQL["save_completed"], bindings)
+            self.writer.write(SQL["save_completed"], bindings)
             return
         if any(row.result is not None for row in rows):
             super()._save_completed(rows)
             return
         numbers = jsontext.text([row.seq for row in rows])
-        self._writer.write(SQL["save_completed_alike"], (self.now, self.now, numbers))
+        self.writer.write(SQL["save_completed_alike"], (self.now, self.now, numbers))
 
     def due(self, now: int, limit: int) -> Due:
         if now < self._next_due:
@@ -280,13 +289,14 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
     def rewrite(self, messages: Sequence[Rewritten], *, wipe: bool = False) -> None:
         if wipe:
             # From now on what is overwritten or deleted is wiped from the pages, not only unlinked.
-            self._writer.send()
-            self._writer.db.pragma("secure_delete", True)
-        self._forget(each.message_id for each in messages)
+            self.writer.send()
+            self.writer.db.pragma("secure_delete", True)
+        for each in messages:
+            self._forget(each.message_id)
         super().rewrite(messages)
 
     def counts(self, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Counts]:
-        known = self._memory.counts
+        known = self.memory.counts
         missing = sorted({queue_id for queue_id, _ in places if queue_id not in known})
         if missing:
             known |= {queue_id: {} for queue_id in missing}
@@ -319,14 +329,14 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
     def append(self, events: Sequence[EventDraft]) -> None:
         chaining = self._chaining
         if len(events) == 1:
-            self._writer.write(SQL["insert_event"], chaining.row(events[0]))
+            self.writer.write(SQL["insert_event"], chaining.row(events[0]))
         else:
             # Streamed: lists of rows of a large batch would only feed the garbage collector.
-            self._writer.write_many(SQL["insert_event"], map(chaining.row, events))
+            self.writer.write_many(SQL["insert_event"], map(chaining.row, events))
 
     def chain(self) -> Chain:
         """The head that readers know."""
-        return Chain(super().chain().anchor, self._memory.head)
+        return Chain(super().chain().anchor, self.memory.head)
 
     # numbers
 
@@ -340,5 +350,5 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
     def _insert(self, table: str, names: Sequence[str], values: Sequence[Any]) -> int:
         marks = ", ".join("?" * len(names))
         sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - names of columns
-        self._writer.change(sql, values)
-        return self._writer.db.last_insert_rowid()
+        self.writer.change(sql, values)
+        return self.writer.db.last_insert_rowid()
