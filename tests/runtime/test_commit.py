@@ -13,6 +13,7 @@ from postroom.kernel.commands import Claim, Command, Publish, Unit
 from postroom.kernel.engine import AppliedGroup, CommandOutcome, Engine
 from postroom.kernel.model import NewMessage
 from postroom.kernel.ports import Store, StoreCapabilities, StoreFault
+from postroom.runtime import commit as runtime_commit
 from postroom.runtime.commit import CommitRequest, Committer, weight
 from postroom.runtime.wakeups import Wakeups
 
@@ -240,6 +241,38 @@ def test_whoever_finds_the_writer_busy_waits_or_is_told(store: FakeStore, commit
     caller.join(WAIT_S)
     assert done == ["b"]
     assert [name for group in store.committed for name in group] == ["first", "b"]
+
+
+def test_a_slow_disk_is_waited_for_elsewhere_until_it_is_quick_again(
+    store: FakeStore, committer: Committer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever commits in place, an event loop mostly, does nothing else meanwhile."""
+    now = 0.0
+    takes_s = 0.0
+    commit = store.commit
+
+    def commit_slowly(tx: Any) -> None:
+        nonlocal now
+        now += takes_s
+        commit(tx)
+
+    monkeypatch.setattr(runtime_commit.time, "perf_counter", lambda: now)
+    monkeypatch.setattr(store, "commit", commit_slowly)
+    assert committer.try_now((Do(name="quick"), Do(name="too"))) is not None
+    takes_s = 0.1
+    assert committer.try_now((Do(name="slow"),)) is not None, "nobody knew yet"
+    for name in "abc":
+        assert committer.try_now((Do(name=name),)) is None
+        elsewhere = Answers()
+        assert committer.try_half((Do(name=name),), elsewhere.deliver)
+        assert elsewhere.values() == [name]
+    takes_s = 0.0
+    tries = 0
+    while committer.try_now((Do(name="again"),)) is None:
+        committer.execute(Do(name="other"))
+        tries += 1
+        assert tries < 100, "it is never quick again"
+    assert tries > 1, "one quick commit does not make a disk a quick one"
 
 
 class LateLock:
