@@ -1,5 +1,5 @@
 """The HTTP benchmark: accepting messages against the same application with an empty handler, live events, and
-what a house costs that has nothing to do.
+what a server costs that has nothing to do.
 
 `scripts/bench http` takes about a minute and a half; `--quick` only shows that everything runs.
 """

@@ -1,4 +1,4 @@
-"""The house as a user starts it, with nothing to do: how soon it is ready, what it costs to keep it."""
+"""The server as a user starts it, with nothing to do: how soon it is ready, what it costs to keep it."""
 
 import os
 import signal
@@ -26,9 +26,9 @@ def resting(folder: Path, seconds: float, starts: int) -> dict[str, Any]:
     shares: list[float] = []
     resident = 0.0
     for number in range(starts):
-        home = folder / f"home-{number % 2}"  # the third start finds a house that was there before
+        home = folder / f"home-{number % 2}"  # the third start finds an office that was there before
         began = time.perf_counter()
-        house = subprocess.Popen(
+        server = subprocess.Popen(
             [sys.executable, "-m", "postroom", "start", "--foreground"],
             env={
                 "PATH": os.environ["PATH"],
@@ -42,19 +42,19 @@ def resting(folder: Path, seconds: float, starts: int) -> dict[str, Any]:
             text=True,
         )
         try:
-            assert house.stdout is not None
-            line = house.stdout.readline()
+            assert server.stdout is not None
+            line = server.stdout.readline()
             assert line.startswith("postroom ready on"), line
             ready.append(time.perf_counter() - began)
             if number == 0:
                 time.sleep(SETTLE_S)
-                before = cpu_s(house.pid)
+                before = cpu_s(server.pid)
                 time.sleep(seconds)
-                shares.append((cpu_s(house.pid) - before) / seconds)
-                resident = _resident_mb(house.pid)
+                shares.append((cpu_s(server.pid) - before) / seconds)
+                resident = _resident_mb(server.pid)
         finally:
-            house.send_signal(signal.SIGTERM)
-            house.wait(60)
+            server.send_signal(signal.SIGTERM)
+            server.wait(60)
     slowest = max(ready)
     return {
         "start to ready s": round(slowest, 2),
