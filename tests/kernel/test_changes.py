@@ -45,6 +45,13 @@ def test_rows_that_change_alike_are_written_together() -> None:
     assert sent(changes) == [(CLAIMED, ["a", "b"])]
 
 
+def test_no_rows_are_nothing_to_write() -> None:
+    changes = Changes()
+    changes.touch_all([], CLAIMED)
+    assert not changes
+    assert sent(changes) == []
+
+
 @pytest.mark.parametrize(
     ("shape", "expected"),
     [

@@ -76,7 +76,7 @@ class Changes(msgspec.Struct, eq=False):
         if self.rows or self.alike is not None:
             for row in rows:
                 self.touch(row, shape)
-        else:
+        elif rows:
             self.alike = (rows, shape)
 
     def _note_each(self) -> None:

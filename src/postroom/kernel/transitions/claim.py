@@ -221,10 +221,9 @@ class ClaimRun:
         """What is in stock of these lines is still to be had by others."""
         self.end()
         self._last = None
-        if self._stock:
-            for other in [other for other in self._stock if not set(other).isdisjoint(lines)]:
-                del self._stock[other]
-                self._dry.discard(other)
+        for other in [other for other in self._stock if not set(other).isdisjoint(lines)]:
+            del self._stock[other]
+            self._dry.discard(other)
 
     def _expire(self, rows: list[Row]) -> None:
         """What they were to be followed by may change with them, so it is looked at anew."""

@@ -354,7 +354,6 @@ class TransitionContext:
             is_limited = queue.settings.concurrency is not None
             is_ruled = subscription is None and self.has_rules(queue.scope_id)
             is_awaited = subscription is None and queue.scope_id in self.awaited_scopes()
-            is_followed = is_limited or is_ruled or is_awaited
             scope, slug = queue.scope, queue.slug
             # Only now: to look these up may have sent what was gathered so far.
             append = changes.events.append
@@ -379,13 +378,12 @@ class TransitionContext:
                     )
                 )
                 count += 1
-                if is_followed:
-                    if is_limited:
-                        self.woken[row.line] += 1
-                    if is_ruled:
-                        self._trigger(row, Change.COMPLETED)
-                    if is_awaited:
-                        self.awaited.append(row.id)
+                if is_limited:
+                    self.woken[row.line] += 1
+                if is_ruled:
+                    self._trigger(row, Change.COMPLETED)
+                if is_awaited:
+                    self.awaited.append(row.id)
             changes.shift(queue_id, subscription or 0, "claimed", "completed", count)
         changes.touch_all(rows, Shape.COMPLETED)
 

@@ -5,7 +5,7 @@ the end of the chain, the next numbers, counts, and when something comes due.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -138,22 +138,19 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
         memory.message_seq = self._message_seq
         memory.record_seq = self._record_seq
         memory.next_due = self._next_due
-        if self._is_renewed:
-            memory.version += 1
+        memory.version += self._is_renewed
         if self._claimed:
             self._remember_claimed()
-        if memory.counts:
-            for (queue_id, subscription_id, state), n in self._deltas.items():
-                counted = memory.counts.get(queue_id)
-                if counted is not None:
-                    counted[subscription_id, state] = counted.get((subscription_id, state), 0) + n
+        for (queue_id, subscription_id, state), n in self._deltas.items():
+            counted = memory.counts.get(queue_id)
+            if counted is not None:
+                counted[subscription_id, state] = counted.get((subscription_id, state), 0) + n
 
     def _remember_claimed(self) -> None:
         claimed = self.memory.claimed
         claimed |= self._claimed
-        if len(claimed) > MOST_CLAIMED:
-            for message_id in list(islice(claimed, len(claimed) - MOST_CLAIMED)):
-                del claimed[message_id]
+        for message_id in list(islice(claimed, max(0, len(claimed) - MOST_CLAIMED))):
+            del claimed[message_id]
 
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -230,16 +227,15 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
     def update(self, rows: Sequence[Row], shape: Shape) -> None:
         self._watch(rows)
         if shape is Shape.CLAIMED:
-            for row in rows:
-                self._claimed[row.id] = row
+            self._claimed |= {row.id: row for row in rows}
         else:
-            for row in rows:
-                self._forget(row.id)
+            self._forget(row.id for row in rows)
         super().update(rows, shape)
 
-    def _forget(self, message_id: str) -> None:
-        self.memory.claimed.pop(message_id, None)
-        self._claimed.pop(message_id, None)
+    def _forget(self, message_ids: Iterable[str]) -> None:
+        for message_id in message_ids:
+            self.memory.claimed.pop(message_id, None)
+            self._claimed.pop(message_id, None)
 
     def _save_claimed(self, rows: Sequence[Row]) -> None:
         first = rows[0]
@@ -291,8 +287,7 @@ class SqliteTransaction(SqliteReads, MessageWrites, QueueWrites, FactWrites, Led
             # From now on what is overwritten or deleted is wiped from the pages, not only unlinked.
             self.writer.send()
             self.writer.db.pragma("secure_delete", True)
-        for each in messages:
-            self._forget(each.message_id)
+        self._forget(each.message_id for each in messages)
         super().rewrite(messages)
 
     def counts(self, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Counts]:
